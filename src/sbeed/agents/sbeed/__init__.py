@@ -1,0 +1,1 @@
+"""SBEED: Smoothed Bellman Error Embedding (Dai et al., ICML 2018)."""

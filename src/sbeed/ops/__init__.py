@@ -1,0 +1,1 @@
+"""Maths that two agents share."""

@@ -1,0 +1,1 @@
+"""The laboratory: every statement of the paper, checked exactly on finite MDPs with the learner's own equations."""

@@ -1,0 +1,88 @@
+"""What a statement of the laboratory is: a check that must hold, and a broken premise under which it must not."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from sbeed.envs.tabular import FiniteMDP
+from sbeed.theory.operators import Optimum
+from sbeed.types import Array, Key, Scalar
+
+ROUNDING = 1e-9  # float64 leaves an exact tie this far open, relative to the right-hand side
+
+
+class Claim(NamedTuple):
+    """lhs <= rhs with rhs > 0; an equality is |difference| <= tolerance."""
+
+    lhs: Array
+    rhs: Array
+
+    @property
+    def margin(self) -> Array:
+        """1 - lhs / rhs: the share of the right-hand side left unused. 1 is lhs = 0, 0 is tight, negative is false."""
+        return 1 - self.lhs / self.rhs
+
+    @property
+    def holds(self) -> Array:
+        return self.margin >= -ROUNDING  # a NaN on either side does not hold
+
+
+def at_most(lhs: Scalar, rhs: Scalar) -> Claim:
+    return Claim(jnp.asarray(lhs), jnp.asarray(rhs))
+
+
+def equal(x: Array, y: Scalar, tolerance: float = 1e-9) -> Claim:
+    """Every |x - y| <= tolerance * max(1, |y|)."""
+    y = jnp.asarray(y)
+    return at_most(jnp.max(jnp.abs(x - y) / jnp.maximum(1, jnp.abs(y))), tolerance)
+
+
+def every(*claims: Claim) -> Claim:
+    """The tightest of several claims: it holds exactly when all do."""
+    lhs, rhs = (jnp.stack([jnp.asarray(side, float) for side in sides]) for sides in zip(*claims))
+    margins = jnp.where(jnp.isnan(lhs / rhs), -jnp.inf, 1 - lhs / rhs)
+    worst = jnp.argmin(margins, axis=0)
+    return Claim(*(jnp.take_along_axis(x, worst[None], axis=0)[0] for x in (lhs, rhs)))
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement of the paper (or about it) with the code that tests it."""
+
+    name: str
+    says: str  # the statement in words
+    labels: tuple[str, ...]  # the paper's LaTeX labels
+    check: Callable[[FiniteMDP, Key], Claim]  # pure; vmapped over MDPs unless `pooled`
+    without: str  # the premise that the counterexample breaks
+    counterexample: Callable[[], Claim]  # must not hold
+    asymptotic: bool = False  # about limits: fewer, slower MDPs
+    pooled: bool = False  # `check` takes the whole batch: the statement is about an average over MDPs
+    states: int = 6
+    actions: int = 3
+
+
+class Draw(NamedTuple):
+    """A random point at which an algebraic statement must hold."""
+
+    lam: Array
+    V: Array  # [S]
+    logits: Array  # [S, A]
+
+    @property
+    def log_pi(self) -> Array:
+        return jax.nn.log_softmax(self.logits)
+
+    @property
+    def point(self) -> Optimum:
+        return Optimum(self.V, self.log_pi)
+
+
+def draw(mdp: FiniteMDP, key: Key) -> Draw:
+    """lam log-uniform in [.05, 1]; V and logits of the size they have near a solution."""
+    k_lam, k_V, k_logits = jax.random.split(key, 3)
+    lam = jnp.exp(jax.random.uniform(k_lam, minval=jnp.log(0.05), maxval=0.0))
+    V = 3 * jax.random.normal(k_V, (mdp.states,))
+    return Draw(lam, V, 2 * jax.random.normal(k_logits, (mdp.states, mdp.actions)))
