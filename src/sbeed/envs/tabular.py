@@ -76,7 +76,11 @@ def garnet(
     P = 0.99 * mass / mass.sum(-1, keepdims=True) + 0.01 / states
     R = jax.random.uniform(k_rewards, (states, actions), minval=-1.0, maxval=1.0)
     pi_b = 0.1 / actions + 0.9 * jax.random.dirichlet(k_behaviour, jnp.ones(actions), (states,))
-    mu = stationary_distribution(P, pi_b) if on_path else 0.1 / states + 0.9 * jax.random.dirichlet(k_mu, jnp.ones(states))
+    mu = (
+        stationary_distribution(P, pi_b)
+        if on_path
+        else 0.1 / states + 0.9 * jax.random.dirichlet(k_mu, jnp.ones(states))
+    )
     return FiniteMDP(P, R, mu, pi_b, jnp.asarray(gamma, P.dtype))
 
 
@@ -89,13 +93,13 @@ def garnets(key: Key, count: int, make: Callable[..., FiniteMDP] = garnet, **fie
 
 
 def chain(states: int = 8, *, slip: float = 0.1, gamma: float = 0.9) -> FiniteMDP:
-    """Walk left or right on a line, slipping the other way with probability `slip`; reward 1 for pushing on at the right end."""
+    """Walk left or right on a line, slipping the other way with probability `slip`; the right end's wall pays 1."""
     here = np.arange(states)
     left, right = np.maximum(here - 1, 0), np.minimum(here + 1, states - 1)
     P = np.zeros((states, 2, states))
     for action, (meant, other) in enumerate(((left, right), (right, left))):
-        np.add.at(P, (here, action, meant), 1 - slip)
-        np.add.at(P, (here, action, other), slip)
+        P[here, action, meant] += 1 - slip
+        P[here, action, other] += slip
     R = np.zeros((states, 2))
     R[-1, 1] = 1
     return finite_mdp(P, R, gamma=gamma)
@@ -109,9 +113,9 @@ def two_state(*, noise: float = 0.0, gamma: float = 0.9) -> FiniteMDP:
 
 
 def cliff(width: int = 5, *, gamma: float = 0.95) -> FiniteMDP:
-    """A 2-row grid: the bottom row between start and goal is a cliff (reward -1, back to start); the goal pays 1 and restarts.
+    """A 2-row grid; between start and goal lies a cliff (reward -1, back to start); the goal pays 1 and restarts.
 
-    Actions: left, right, up, down. States: row * width + column, row 0 at the bottom, start (0, 0), goal (0, width - 1).
+    Actions: left, right, up, down. State: row * width + column, row 0 at the bottom, from (0, 0) to (0, width - 1).
     """
     states = 2 * width
     P, R = np.zeros((states, 4, states)), np.zeros((states, 4))
@@ -135,7 +139,7 @@ def equal_actions(actions: int = 2, *, gamma: float = 0.3) -> FiniteMDP:
 
 
 def telling_actions(*, gamma: float = 0.9) -> FiniteMDP:
-    """A coin sends state 0 to state 1 or 2, and pi_b then picks the action that names the state. Erratum E2's counterexample.
+    """A coin sends state 0 to state 1 or 2, where pi_b picks the action that names the state. Erratum E2's example.
 
     Later actions carry news of later states, so a dual that sees them averages over the wrong distribution.
     """

@@ -1,7 +1,7 @@
 """Solving symmetric positive systems: exactly where they are small, by products where they are not."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +19,9 @@ def ridge_solve(gram: Array, rhs: Array, ridge: Scalar) -> Array:
     return jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(damped), rhs)
 
 
+_SearchState: TypeAlias = tuple[Array, Array, Array, Array, Array]  # x, residual, direction, best x, its residual^2
+
+
 class Solution(NamedTuple):
     """x with A x ~ b, and ||A x - b|| / ||b|| as computed afresh, not as the recursion believes it."""
 
@@ -26,7 +29,9 @@ class Solution(NamedTuple):
     relative_residual: Array
 
 
-def conjugate_gradient(product: Callable[[Array], Array], b: Array, *, iterations: int, damping: Scalar = 0.0) -> Solution:
+def conjugate_gradient(
+    product: Callable[[Array], Array], b: Array, *, iterations: int, damping: Scalar = 0.0
+) -> Solution:
     """Solve (A + damping I) x = b from products with A alone; returns the iterate with the smallest residual.
 
     Guarded: directions of no curvature and non-finite values end the search instead of poisoning it. The residual in
@@ -36,7 +41,7 @@ def conjugate_gradient(product: Callable[[Array], Array], b: Array, *, iteration
     def damped(x: Array) -> Array:
         return product(x) + damping * x
 
-    def step(state: tuple[Array, ...], _: None) -> tuple[tuple[Array, ...], None]:
+    def step(state: _SearchState, _: None) -> tuple[_SearchState, None]:
         x, residual, direction, best_x, best_norm = state
         image = damped(direction)
         squared = residual @ residual

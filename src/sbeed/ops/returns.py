@@ -30,8 +30,7 @@ def compose(first: Affine, then: Affine) -> Affine:
 
 def compose_to_end(steps: Affine) -> Affine:
     """[..., L] -> [..., L]: position t holds steps t, t+1, ..., L-1 composed."""
-    # A reverse scan hands its operator the later element first.
-    return jax.lax.associative_scan(lambda late, early: compose(early, late), steps, reverse=True, axis=-1)
+    return _time_last(_tails(_time_first(steps)))
 
 
 def compose_windows(steps: Affine, k: int) -> Affine:
@@ -44,14 +43,38 @@ def compose_windows(steps: Affine, k: int) -> Affine:
     blocks = -(-length // k) + 1  # one block of identities at the end, for windows that reach past it
     pad = [(0, 0)] * (steps.c.ndim - 1) + [(0, blocks * k - length)]
     padded = Affine(jnp.pad(steps.c, pad), jnp.pad(steps.g, pad, constant_values=1))
-    in_blocks = Affine(*(x.reshape(*x.shape[:-1], blocks, k) for x in padded))
-
-    tails = compose_to_end(in_blocks)
-    heads = jax.lax.associative_scan(compose, in_blocks, axis=-1)
-    # The window at offset j of block b ends at offset j-1 of block b+1; at offset 0 the block's own tail is all of it.
-    shifted = Affine(*(jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(1, 0)])[..., :-1] for x in heads))
-    next_heads = Affine(*(jnp.roll(x, -1, axis=-2) for x in shifted))
-    is_whole = jnp.arange(k) == 0
-    rest = Affine(jnp.where(is_whole, 0, next_heads.c), jnp.where(is_whole, 1, next_heads.g))
-    windows = compose(tails, rest)
+    in_blocks = _time_first(Affine(*(x.reshape(*x.shape[:-1], blocks, k) for x in padded)))
+    next_heads = Affine(*(jnp.roll(x, -1, axis=-1) for x in _heads(in_blocks)))
+    windows = _time_last(compose(_tails(in_blocks), next_heads))
     return Affine(*(x.reshape(*x.shape[:-2], blocks * k)[..., :length] for x in windows))
+
+
+def _tails(steps: Affine) -> Affine:
+    """[L, ...] -> [L, ...]: steps t, ..., L-1 composed."""
+
+    def prepend(tail: Affine, step: Affine) -> tuple[Affine, Affine]:
+        longer = compose(step, tail)
+        return longer, longer
+
+    return jax.lax.scan(prepend, _identity_like(steps), steps, reverse=True)[1]
+
+
+def _heads(steps: Affine) -> Affine:
+    """[L, ...] -> [L, ...]: steps 0, ..., t-1 composed; the identity at t = 0."""
+
+    def append(head: Affine, step: Affine) -> tuple[Affine, Affine]:
+        return compose(head, step), head
+
+    return jax.lax.scan(append, _identity_like(steps), steps)[1]
+
+
+def _identity_like(steps: Affine) -> Affine:
+    return Affine(jnp.zeros_like(steps.c[0]), jnp.ones_like(steps.g[0]))
+
+
+def _time_first(steps: Affine) -> Affine:
+    return Affine(*(jnp.moveaxis(x, -1, 0) for x in steps))
+
+
+def _time_last(steps: Affine) -> Affine:
+    return Affine(*(jnp.moveaxis(x, 0, -1) for x in steps))

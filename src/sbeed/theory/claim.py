@@ -81,8 +81,10 @@ class Draw(NamedTuple):
 
 
 def draw(mdp: FiniteMDP, key: Key) -> Draw:
-    """lam log-uniform in [.05, 1]; V and logits of the size they have near a solution."""
-    k_lam, k_V, k_logits = jax.random.split(key, 3)
-    lam = jnp.exp(jax.random.uniform(k_lam, minval=jnp.log(0.05), maxval=0.0))
-    V = 3 * jax.random.normal(k_V, (mdp.states,))
-    return Draw(lam, V, 2 * jax.random.normal(k_logits, (mdp.states, mdp.actions)))
+    """lam log-uniform in [.05, 1]; V and logits uniform, of the size they have near a solution."""
+    states, actions = mdp.states, mdp.actions
+    # One call: compiling the generator is most of what a small check costs.
+    uniform = jax.random.uniform(key, (1 + states + states * actions,))
+    lam = 0.05 ** uniform[0]
+    V, logits = 10 * uniform[1 : 1 + states] - 5, 6 * uniform[1 + states :].reshape(states, actions) - 3
+    return Draw(lam, V, logits)

@@ -49,3 +49,13 @@ def paths(mdp: FiniteMDP, k: int) -> Paths:
     open_loop = jnp.prod(mdp.P[here, a, there], axis=1)
     weight = mdp.mu[s[:, 0]] * jnp.prod(mdp.pi_b[here, a], axis=1) * open_loop
     return Paths(s, a, mdp.R[here, a], weight, open_loop)
+
+
+def given_actions(mdp: FiniteMDP, k: int, seen: int, x: Array, weight: Array) -> Array:
+    """E[x | s_0, a_0:seen-1] under `weight`, for every k-step path.   [..., n] -> [..., n]"""
+    grid = (mdp.states,) + (mdp.actions, mdp.states) * k
+    # Axes alternate s_0, a_0, s_1, a_1, ...: average over every one that is neither s_0 nor a seen action.
+    unseen = tuple(axis - len(grid) for axis in range(1, 2 * k + 1) if axis % 2 == 0 or axis >= 2 * seen)
+    mass = weight.reshape(grid).sum(unseen, keepdims=True)
+    mean = (x * weight).reshape(*x.shape[:-1], *grid).sum(unseen, keepdims=True) / mass
+    return jnp.broadcast_to(mean, (*x.shape[:-1], *grid)).reshape(x.shape)

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 
 from sbeed.agents.sbeed import equations
 from sbeed.envs.tabular import FiniteMDP
-from sbeed.theory.enumerate import transitions
+from sbeed.theory.enumerate import Paths, transitions
 from sbeed.theory.operators import backup
 from sbeed.types import Array, Scalar
 
@@ -43,3 +43,20 @@ def dual_loss(mdp: FiniteMDP, V: Array, log_pi: Array, rho: Array, lam: Scalar) 
     """E[(delta - rho)^2].   rho: [S, A]"""
     t = transitions(mdp)
     return equations.dual_loss(delta(mdp, V, log_pi, lam), rho[t.s, t.a], t.weight)
+
+
+def delta_k_step(mdp: FiniteMDP, p: Paths, V: Array, log_pi: Array, lam: Scalar, k: int) -> Array:
+    """delta(s_0:k, a_0:k-1) of every path.   [paper: eq:variance_reduction_kstep]   [n]"""
+    segments, never = _segments(p, V, log_pi)
+    return equations.delta_k_step(*segments, never, never, gamma=mdp.gamma, lam=lam, k=k)[:, 0]
+
+
+def delta_trace(mdp: FiniteMDP, p: Paths, V: Array, log_pi: Array, lam: Scalar, trace: Scalar) -> Array:
+    """The trace target of every path, cut at its end.   [paper: eq:dual_eligible_trace]   [n]"""
+    segments, never = _segments(p, V, log_pi)
+    return equations.delta_trace(*segments, never, never, gamma=mdp.gamma, lam=lam, trace=trace)[:, 0]
+
+
+def _segments(p: Paths, V: Array, log_pi: Array) -> tuple[tuple[Array, Array, Array], Array]:
+    """(r, log_pi, v_next) along every path, and the flag of an end that never comes.   All [n, k]"""
+    return (p.r, log_pi[p.s[:, :-1], p.a], V[p.s[:, 1:]]), jnp.zeros(p.a.shape, bool)

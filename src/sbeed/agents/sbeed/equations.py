@@ -11,7 +11,7 @@ from sbeed.types import Array, Scalar
 
 
 def mean(x: Array, weight: Array | None = None) -> Array:
-    """E[x] over the leading axis, [B, ...] -> [...]. weight: probabilities [B], summing to one; None: the sample mean."""
+    """E[x] over the leading axis, [B, ...] -> [...].   weight: probabilities [B]; None: the sample mean."""
     return jnp.mean(x, axis=0) if weight is None else jnp.tensordot(weight, x, axes=1)
 
 
@@ -73,7 +73,7 @@ def _steps(
     A step passes on the share of the future that it does not bootstrap; a last step bootstraps all of it.
     """
     last = last.at[..., -1].set(True)
-    share = jnp.where(last, 1.0, bootstrap_share)
+    share = jnp.where(last, 1, jnp.asarray(bootstrap_share, r.dtype))
     reward = r - lam * log_pi
     return Affine(reward + gamma * share * jnp.where(terminated, 0, v_next), gamma * (1 - share))
 

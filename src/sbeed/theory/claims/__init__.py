@@ -1,1 +1,75 @@
-"""Statements of the paper, one file each."""
+"""Statements of the paper, one file each, in its order."""
+
+from sbeed.theory.claim import Statement
+from sbeed.theory.claims import (
+    bellman_forms,
+    bounded_values,
+    conjugate_form,
+    contraction,
+    data_norm,
+    decomposed_bias,
+    dual_approximation,
+    dual_sign,
+    entropy_shaping,
+    error_decomposition,
+    joint_limit,
+    lambda_tradeoff,
+    loss_to_solution,
+    mixing,
+    multi_step_consistency,
+    multi_step_scale,
+    natural_gradient,
+    primal_gradient,
+    random_iterate,
+    rho_substitution,
+    sampled_optimum,
+    smoothing_bias,
+    squared_bellman_error,
+    stationary_optimality,
+    statistical_error,
+    tabular_optimum,
+    temporal_consistency,
+    trace_consistency,
+    two_time_scales,
+    variance_cancellation,
+    what_rho_sees,
+)
+
+STATEMENTS: tuple[Statement, ...] = (
+    # The Bellman equation and its smoothing
+    bellman_forms.STATEMENT,
+    squared_bellman_error.STATEMENT,
+    contraction.STATEMENT,
+    smoothing_bias.STATEMENT,
+    bounded_values.STATEMENT,
+    temporal_consistency.STATEMENT,
+    entropy_shaping.STATEMENT,
+    # The saddle-point problem
+    conjugate_form.STATEMENT,
+    rho_substitution.STATEMENT,
+    variance_cancellation.STATEMENT,
+    primal_gradient.STATEMENT,
+    dual_sign.STATEMENT,
+    stationary_optimality.STATEMENT,
+    natural_gradient.STATEMENT,
+    # Several steps
+    multi_step_consistency.STATEMENT,
+    multi_step_scale.STATEMENT,
+    what_rho_sees.STATEMENT,
+    trace_consistency.STATEMENT,
+    # The algorithms
+    tabular_optimum.STATEMENT,
+    sampled_optimum.STATEMENT,
+    random_iterate.STATEMENT,
+    two_time_scales.STATEMENT,
+    # The error of what they find
+    data_norm.STATEMENT,
+    decomposed_bias.STATEMENT,
+    loss_to_solution.STATEMENT,
+    dual_approximation.STATEMENT,
+    mixing.STATEMENT,
+    statistical_error.STATEMENT,
+    error_decomposition.STATEMENT,
+    lambda_tradeoff.STATEMENT,
+    joint_limit.STATEMENT,
+)

@@ -1,0 +1,102 @@
+"""The command line: quick help, tables for people, JSON for machines, and one clear line for wrong input."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from sbeed import cli
+
+
+def _run(capsys, *args):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(args)
+    out, err = capsys.readouterr()
+    return stop.value.code, out, err
+
+
+def test_help_names_the_commands(capsys):
+    code, out, _ = _run(capsys, "--help")
+    assert code == 0
+    for command in cli.COMMANDS:
+        assert command in out
+
+
+def test_help_is_quick_and_free_of_jax():
+    probe = "import sys, sbeed.cli\ntry: sbeed.cli.main(['--help'])\nfinally: assert 'jax' not in sys.modules"
+    seconds = []
+    for _ in range(5):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-c", probe], check=True, capture_output=True)
+        seconds.append(time.perf_counter() - start)
+    assert min(seconds) < 0.3
+
+
+def test_version(capsys):
+    cli.main(["--version"])
+    assert capsys.readouterr().out.startswith("sbeed 0.")
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["theory", "--mdps", "0"], ["--mdps", "at least 1", "0"]),
+        (["theory", "--mdps", "many"], ["--mdps", "many"]),
+        (["theory", "--seed", "-1"], ["--seed", "-1"]),
+        (["theory", "--only", "nonsense"], ["--only", "nonsense", "contraction"]),
+        (["theory", "--mdsp", "3"], ["--mdsp", "--mdps"]),
+        (["thoery"], ["thoery", "theory"]),
+        ([], ["theory", "figure"]),
+        (["figure"], ["theory"]),
+        (["figure", "nonsense"], ["nonsense", "theory"]),
+        (["figure", "theory", "--out", "/dev/null/x"], ["--out", "/dev/null/x"]),
+    ],
+)
+def test_wrong_input_gets_one_line(capsys, args, words):
+    code, out, err = _run(capsys, *args)
+    assert code == 2
+    assert out == ""
+    assert err.startswith("sbeed: ")
+    assert err.count("\n") == 1
+    for word in words:
+        assert word in err
+
+
+def test_theory_json(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    code, out, _ = _run(capsys, "theory", "--mdps", "5", "--only", "rho_substitution", "contraction", "--json")
+    rows = json.loads(out)
+    assert code == 0
+    assert [row["name"] for row in rows] == ["contraction", "rho_substitution"]
+    for row in rows:
+        assert row["holds"] is True
+        assert row["mdps"] == 5
+        assert 0 <= row["margin"] <= 1
+        assert row["seconds"] > 0
+
+
+def test_theory_table(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    code, out, _ = _run(capsys, "theory", "--mdps", "3", "--only", "contraction")
+    assert code == 0
+    assert "3/3" in out
+    assert "1 of 1 statements hold" in out
+
+
+def test_a_failing_statement_ends_with_one(capsys, monkeypatch):
+    from sbeed.theory import report
+
+    row = report.Row("contraction", False, 2, 3, -0.5, True, 0.1)
+    monkeypatch.setattr(report, "run", lambda *args, **kwargs: [row])
+    code, out, _ = _run(capsys, "theory", "--only", "contraction")
+    assert code == 1
+    assert "2/3" in out
+
+
+def test_the_command_is_installed():
+    script = os.path.join(os.path.dirname(sys.executable), "sbeed")
+    done = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("sbeed ")
