@@ -23,7 +23,7 @@ imports: install
 	$(BIN)/lint-imports
 
 pytest: install
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist worksteal
 
 install: .venv/.installed
 

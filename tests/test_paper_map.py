@@ -62,8 +62,8 @@ def test_what_the_map_names_exists(label):
 def test_every_statement_is_in_the_map():
     for statement in STATEMENTS:
         for label in statement.labels:
-            named = [test for test in ROWS[label][1] if test == f"theory/test_claims.py::test_statement[{statement.name}]"]
-            assert named, f"{statement.name} checks {label}, which the map does not say"
+            test = f"theory/test_claims.py::test_statement[{statement.name}]"
+            assert test in ROWS[label][1], f"{statement.name} checks {label}, which the map does not say"
 
 
 def test_every_label_that_the_code_cites_is_in_the_paper():

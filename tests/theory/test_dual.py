@@ -12,7 +12,6 @@ from sbeed.theory.claim import Draw
 from sbeed.theory.claims import dual_approximation, dual_sign, loss_to_solution, mixing, primal_gradient
 from sbeed.theory.operators import soft_optimum, state_norm
 
-
 POINT = Draw(jnp.array(0.1), jnp.array([1.0, -2.0]), jnp.array([[0.0, 1.0], [0.5, -1.0]]))
 
 

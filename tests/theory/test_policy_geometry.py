@@ -4,10 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from sbeed.envs.tabular import equal_actions, finite_mdp, garnet
+from sbeed.envs.tabular import equal_actions, finite_mdp, two_state
 from sbeed.ops import prox
 from sbeed.theory import exact
-from sbeed.theory.claim import draw
 from sbeed.theory.claims import natural_gradient, stationary_optimality
 from sbeed.theory.operators import evaluate, soft_optimum
 
@@ -58,11 +57,11 @@ def test_a_stationary_point_without_full_support_by_hand():
 def test_descent_ends_where_loss_and_slope_are_zero():
     @jax.jit
     def loss_and_slope():
-        mdp = garnet(jax.random.key(0))
-        point = draw(mdp, jax.random.key(1))
-        V, logits = stationary_optimality.descend(mdp, (point.V, point.logits), point.lam)
-        loss = exact.ell(mdp, V, jax.nn.log_softmax(logits), point.lam)
-        return loss, stationary_optimality.gradients(mdp, (V, logits), point.lam)
+        mdp, lam = two_state(noise=0.3), 0.1
+        start = jnp.array([3.0, -3.0]), jnp.array([[0.0, 2.0], [-2.0, 1.0]])
+        V, logits = stationary_optimality.descend(mdp, start, lam)
+        loss = exact.ell(mdp, V, jax.nn.log_softmax(logits), lam)
+        return loss, stationary_optimality.gradients(mdp, (V, logits), lam)
 
     loss, slope = loss_and_slope()
     assert loss < 1e-25

@@ -9,6 +9,7 @@ import numpy as np
 from sbeed.envs.tabular import FiniteMDP, finite_mdp
 from sbeed.theory import exact
 from sbeed.theory.claim import Claim, Statement, at_most, draw, every
+from sbeed.theory.claims.mixing import dobrushin, state_chain
 from sbeed.theory.operators import soft_optimum
 from sbeed.theory.sampling import empirical_mdp, transition_counts
 from sbeed.types import Array, Key, Scalar
@@ -25,6 +26,7 @@ class ErrorCurve(NamedTuple):
     sup_error: Array  # ||V^ - V*_lam||_inf: [M, paths, L]
     loss_gap: Array  # eps_stat = ell(V^, pi^) - ell(V*_lam, pi*_lam), the latter being 0: [M, paths, L]
     bound: Array  # the theorem's, on eps_stat: [M, L]
+    asymptote: Array  # what eps_stat is on average for large T: [M, L]
 
 
 def error_curve(mdps: FiniteMDP, key: Key, lengths: tuple[int, ...] = LENGTHS) -> ErrorCurve:
@@ -40,15 +42,14 @@ def error_curve(mdps: FiniteMDP, key: Key, lengths: tuple[int, ...] = LENGTHS) -
 
         return jax.vmap(of_counts)(transition_counts(mdp, key, lengths))
 
-    def of_mdp(mdp: FiniteMDP, key: Key) -> tuple[Array, Array, Array]:
+    def of_mdp(mdp: FiniteMDP, key: Key) -> tuple[Array, Array, Array, Array]:
         k_draw, k_paths = jax.random.split(key)
         lam = draw(mdp, k_draw).lam
         sup_error, loss_gap = jax.vmap(lambda k: of_path(mdp, lam, k))(jax.random.split(k_paths, PATHS // count))
-        return sup_error, loss_gap, theorem_bound(mdp, lam, T)
+        return sup_error, loss_gap, theorem_bound(mdp, lam, T), asymptote(mdp, lam, T)
 
     T, count = jnp.array(lengths, float), mdps.mu.shape[0]
-    sup_error, loss_gap, bound = jax.vmap(of_mdp)(mdps, jax.random.split(key, count))
-    return ErrorCurve(T, sup_error, loss_gap, bound)
+    return ErrorCurve(T, *jax.vmap(of_mdp)(mdps, jax.random.split(key, count)))
 
 
 class Rate(NamedTuple):
@@ -68,19 +69,11 @@ def rate(T: Array, errors: Array) -> Rate:
     return Rate(slopes.mean(), 1.96 * slopes.std(ddof=1) / jnp.sqrt(slopes.size))
 
 
-def mixing(mdp: FiniteMDP) -> tuple[Array, Array]:
-    """(b, beta_bar) of beta_m <= beta_bar exp(-b m), kappa = 1, by Dobrushin's coefficient of the chain of pi_b.
-
-    beta_m of the states is at most alpha^m; a sample also holds its next state, so it is one step behind.
-    """
-    chain = jnp.einsum("sa,sat->st", mdp.pi_b, mdp.P)
-    alpha = jnp.abs(chain[:, None] - chain[None]).sum(-1).max() / 2
-    return -jnp.log(alpha), 1 / alpha
-
-
 def theorem_bound(mdp: FiniteMDP, lam: Scalar, T: Array) -> Array:
     """2 sqrt(M max(M/b, 1)^(1/kappa) / (C_2 T)) with the constants of the appendix, for tables.   [L]"""
-    b, beta_bar = mixing(mdp)
+    # beta_m <= beta_bar exp(-b m), kappa = 1; a sample also holds its next state, so it lags the states by one step.
+    alpha = dobrushin(state_chain(mdp))
+    b, beta_bar = -jnp.log(alpha), 1 / alpha
     C_R, C_pi = jnp.abs(mdp.R).max(), jnp.abs(soft_optimum(mdp, lam).log_pi).max()
     C = 2 * C_R / (1 - mdp.gamma) + lam * C_pi
     # Pseudo-dimensions of tables; each state's normalisation takes one from log pi.
@@ -94,6 +87,16 @@ def theorem_bound(mdp: FiniteMDP, lam: Scalar, T: Array) -> Array:
     return 2 * jnp.sqrt(M * jnp.maximum(M / b, 1) / (C_2 * T))
 
 
+def asymptote(mdp: FiniteMDP, lam: Scalar, T: Array) -> Array:
+    """gamma^2 / T sum_{s,a} Var[V*_lam(s') | s, a]
+
+    At the empirical optimum the residual is gamma (P - P^) V^, its square Var[V] over the visits T mu pi_b: the weight
+    of a pair cancels, so rare pairs cost as much as common ones.
+    """
+    V = soft_optimum(mdp, lam).V
+    return mdp.gamma**2 * jnp.sum(mdp.P @ V**2 - (mdp.P @ V) ** 2) / T
+
+
 def at_root_rate(sup_error: Rate) -> Claim:
     """The whole interval of the slope lies within .1 of -1/2."""
     return at_most(jnp.abs(sup_error.slope + 0.5) + sup_error.half_width, 0.1)
@@ -102,15 +105,18 @@ def at_root_rate(sup_error: Rate) -> Claim:
 def check(mdps: FiniteMDP, key: Key) -> Claim:
     """sup |V^ - V*_lam| falls as T^-1/2; eps_stat, quadratic in it, at least as fast and under the theorem's bound.
 
-    The theorem promises the bound for a share 1 - delta of the paths; all of them are asked for.
+    The theorem promises the bound for a share 1 - delta of the paths; all of them are asked for. At the largest T
+    eps_stat is its asymptote, constant included, as far as the paths tell: within three standard errors of their mean.
     """
     curve = error_curve(mdps, key)
     loss_gap = rate(curve.T, curve.loss_gap)
+    shares = curve.loss_gap[..., -1] / curve.asymptote[:, None, -1]
     return every(
         at_root_rate(rate(curve.T, curve.sup_error)),
         # Slope at most -1/2, written with a positive right-hand side.
         at_most(0.5, -(loss_gap.slope + loss_gap.half_width)),
         at_most(jnp.max(curve.loss_gap / curve.bound[:, None]), 1),
+        at_most(jnp.abs(shares.mean() - 1), 3 * shares.std(ddof=1) / np.sqrt(shares.size)),
     )
 
 
