@@ -54,6 +54,13 @@ def test_smoothness_by_hand():
     assert jax.jit(random_iterate.premises)(mdp, jnp.zeros(3), lam).smoothness == pytest.approx(0.98)
 
 
+def test_norm_bound_is_above_the_norm_and_close():
+    # Eigenvalues 3, 3 and -1: the norm is 3 and the bound 3 * 2^(1/64).
+    rotation = np.linalg.qr(np.arange(9.0).reshape(3, 3) ** 2 + np.eye(3))[0]
+    H = jnp.asarray(rotation @ np.diag([3.0, -1.0, 3.0]) @ rotation.T)
+    assert random_iterate.norm_bound(H) == pytest.approx(3 * 2 ** (1 / 64))
+
+
 def test_the_neural_dual_is_a_table_of_a_tanh_network():
     mdp = jax.jit(garnet)(jax.random.key(0))
     dual = jax.jit(two_time_scales.random_dual)(mdp, jax.random.key(1))

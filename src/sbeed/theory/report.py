@@ -12,6 +12,9 @@ import numpy as np
 from sbeed.envs.tabular import FiniteMDP, garnets
 from sbeed.theory.claim import Statement
 
+# MDPs per program: jaxlib 0.10 on two cores can deadlock in batched linear algebra of thousands.
+AT_ONCE = 200
+
 
 @dataclass(frozen=True)
 class Row:
@@ -64,11 +67,14 @@ def examine(statement: Statement, *, mdps: int, seed: int) -> Row:
         level = 3 if statement.asymptotic else 0
         jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": level})
         if statement.pooled:
-            claim = jit(statement.check)(batch, key)
+            claims = [jit(statement.check)(batch, key)]
         else:
-            claim = jit(jax.vmap(statement.check))(batch, jax.random.split(key, mdps))
-        margins = np.broadcast_to(np.asarray(claim.margin), (mdps,))
-        held = int(np.sum(np.broadcast_to(np.asarray(claim.holds), (mdps,))))
+            check, keys = jit(jax.vmap(statement.check)), jax.random.split(key, mdps)
+            parts = [slice(i, i + AT_ONCE) for i in range(0, mdps, AT_ONCE)]
+            claims = [check(jax.tree.map(lambda x, part=part: x[part], batch), keys[part]) for part in parts]
+        # A pooled statement may speak of the batch as a whole: its one verdict is every MDP's.
+        margins = np.broadcast_to(np.concatenate([np.atleast_1d(claim.margin) for claim in claims]), (mdps,))
+        held = int(np.sum(np.broadcast_to(np.concatenate([np.atleast_1d(c.holds) for c in claims]), (mdps,))))
         fails = not bool(jit(statement.counterexample)().holds)
     return Row(
         name=statement.name,

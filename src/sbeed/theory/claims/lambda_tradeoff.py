@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from sbeed.envs.tabular import FiniteMDP, garnets
+from sbeed.envs.tabular import FiniteMDP, two_state
 from sbeed.theory.claim import Claim, Statement, at_most, every
 from sbeed.theory.operators import backup, hard_optimum, soft_optimum
 from sbeed.types import Array, Key
@@ -43,11 +43,11 @@ def agreement_rises(errors: Array) -> Claim:
 
 
 def check(mdps: FiniteMDP, key: Key) -> Claim:
-    """V*_lam rises with lam in every state of every MDP; eps_app of paired states falls on average and is O(1/lam).
+    """V*_lam - V* rises in every state, at least as fast as lam; eps_app of paired states falls, at least as 1/lam.
 
-    One MDP's eps_app need not fall all the way: where the two states of each pair have the same best action, a policy
-    of the class is optimal at lam = 0. For every MDP it is at most span(Q(s_1, .) - Q(s_2, .)) / (8 lam), because
-    softmax is 1/2-Lipschitz in the sup norm.
+    The fall is the average's: where the two states of each pair have the same best action, a policy of the class is
+    optimal at lam = 0, and that MDP's eps_app rises first. For every MDP it is at most
+    span(Q(s_1, .) - Q(s_2, .)) / (8 lam): softmax moves a probability by a quarter of its argument's span at most.
     """
     bias = jax.vmap(smoothing_bias)(mdps)
     errors = jax.vmap(lambda mdp: jax.vmap(lambda pi: approximation_error(pairs(pi)))(solutions(mdp)))(mdps)
@@ -56,11 +56,11 @@ def check(mdps: FiniteMDP, key: Key) -> Claim:
         Q = jax.vmap(lambda V: pairs(backup(mdp, V)))(V)
         return jnp.ptp(Q[:, :, 0] - Q[:, :, 1], axis=-1).max(-1) / (8 * LAMS)
 
-    optimum = bias + jax.vmap(hard_optimum)(mdps)[:, None]
-    norms = jnp.abs(bias).max(-1)
+    optimum, slope = bias + jax.vmap(hard_optimum)(mdps)[:, None], bias / LAMS[:, None]
     return every(
-        at_most(jnp.max(bias[:, :-1] - bias[:, 1:]), 1e-9),
-        at_most(jnp.max(norms[:, :-1] / norms[:, 1:]), 1),
+        at_most(jnp.max(-bias), 1e-9),
+        # V*_lam = max_pi V^pi + lam H^pi is convex in lam, so its bias grows no slower than lam itself.
+        at_most(jnp.max(slope[:, :-1] - slope[:, 1:]), 1e-9),
         at_most(jnp.max(errors / jax.vmap(most)(mdps, optimum)), 1),
         agreement_rises(errors),
     )
@@ -68,10 +68,8 @@ def check(mdps: FiniteMDP, key: Key) -> Claim:
 
 def counterexample() -> Claim:
     """A class of all policies: each state a group of its own, no approximation error at any lam, nothing to trade."""
-    mdps = garnets(jax.random.key(0), 4)
-    return agreement_rises(
-        jax.vmap(lambda mdp: jax.vmap(lambda pi: approximation_error(pi[:, None]))(solutions(mdp)))(mdps)
-    )
+    errors = jax.vmap(lambda pi: approximation_error(pi[:, None]))(solutions(two_state(noise=0.5)))
+    return agreement_rises(errors[None])
 
 
 STATEMENT = Statement(

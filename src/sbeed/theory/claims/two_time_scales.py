@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from sbeed.agents.sbeed import equations
-from sbeed.envs.tabular import FiniteMDP, garnet
+from sbeed.envs.tabular import FiniteMDP, two_state
 from sbeed.ops.prox import euclidean
 from sbeed.ops.schedules import TwoTimeScales, two_time_scales
 from sbeed.theory import exact
@@ -139,7 +139,7 @@ def check(mdp: FiniteMDP, key: Key) -> Claim:
 def counterexample() -> Claim:
     """The dual as printed climbs (delta - rho)^2: a hundred steps carry it off."""
     primal, dual = algorithm_2(
-        garnet(jax.random.key(0)), jax.random.key(1), eta=1.0, steps=STEPS, iterations=SNAPSHOTS, dual_sign=-1.0
+        two_state(noise=0.5), jax.random.key(0), eta=1.0, steps=STEPS, iterations=SNAPSHOTS, dual_sign=-1.0
     )
     return every(settles(primal), settles(dual))
 
