@@ -7,7 +7,9 @@ from sbeed.agents.sbeed.grids import PAPER_GRIDS
 from sbeed.ops import prox, schedules
 
 
-def test_E6_grids_have_no_repeated_value():
+def test_E6_grids_are_the_printed_ones_without_their_slips():
+    assert set(PAPER_GRIDS["learning_rate"]) == set([0.1, 0.01, 0.001, 0.001])  # as printed
+    assert set(PAPER_GRIDS["eta"]) == set([0.004, 0.01, 0.04, 0.1, 0.04])  # as printed, 0,01 being 0.01
     for name, values in PAPER_GRIDS.items():
         assert list(values) == sorted(set(values)), name
 

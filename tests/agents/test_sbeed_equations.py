@@ -97,6 +97,22 @@ def test_a_time_limit_bootstraps_and_a_termination_does_not():
     np.testing.assert_allclose(fell, [1, 1 + 0.9 * 7])
 
 
+def test_terminated_is_last_even_if_nobody_says_so():
+    # A caller who marks time limits alone must not bootstrap through death.
+    r, v_next, log_pi, no = jnp.ones(3), jnp.full(3, 10.0), jnp.zeros(3), jnp.zeros(3, bool)
+    fell = jnp.array([True, False, False])
+    one = eq.delta_one_step(r, log_pi, v_next, fell, gamma=GAMMA, lam=LAM)
+    np.testing.assert_allclose(one, [1, 10, 10])
+    np.testing.assert_allclose(eq.delta_k_step(r, log_pi, v_next, fell, no, gamma=GAMMA, lam=LAM, k=1), one)
+    assert eq.delta_k_step(r, log_pi, v_next, fell, no, gamma=GAMMA, lam=LAM, k=3)[0] == 1
+    assert eq.delta_trace(r, log_pi, v_next, fell, no, gamma=GAMMA, lam=LAM, trace=0.5)[0] == 1
+
+
+def test_k_must_be_positive():
+    with pytest.raises(ValueError, match="k: must be at least 1, got 0"):
+        eq.delta_k_step(*_segment(), gamma=GAMMA, lam=LAM, k=0)
+
+
 def test_what_lies_beyond_an_episode_s_end_has_no_influence():
     r, log_pi, v_next, terminated, _ = _segment(batch=())
     last = jnp.zeros(8, bool).at[3].set(True)

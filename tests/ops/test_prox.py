@@ -49,18 +49,18 @@ def gaussian():
     return phi, W, log_std, prox.GaussianStep(jax.random.normal(keys[2], (2, 6)), jax.random.normal(keys[3], (2,)))
 
 
-def test_kl_gaussian_is_the_inverse_fisher(gaussian):
+def test_gaussian_natural_gradient_is_the_inverse_fisher(gaussian):
     phi, W, log_std, g = gaussian
     kl = lambda x: _gaussian_kl(x[:12].reshape(2, 6), x[12:], W, log_std, phi)
     fisher = jax.hessian(kl)(jnp.concatenate([W.ravel(), log_std]))
-    step = prox.kl_gaussian(phi.T @ phi / len(phi), log_std, g)
+    step = prox.gaussian_natural_gradient(phi.T @ phi / len(phi), log_std, g)
     flat = jnp.concatenate([step.weights.ravel(), step.log_std])
     np.testing.assert_allclose(fisher @ flat, jnp.concatenate([g.weights.ravel(), g.log_std]), rtol=1e-9, atol=1e-9)
 
 
-def test_kl_gaussian_is_the_exact_prox_in_the_weights(gaussian):
+def test_gaussian_natural_gradient_is_the_exact_prox_in_the_weights(gaussian):
     phi, W, log_std, g = gaussian
-    step = prox.kl_gaussian(phi.T @ phi / len(phi), log_std, g)
+    step = prox.gaussian_natural_gradient(phi.T @ phi / len(phi), log_std, g)
     objective = lambda V: jnp.sum(V * g.weights) + _gaussian_kl(V, log_std, W, log_std, phi)
     np.testing.assert_allclose(jax.grad(objective)(W - step.weights), 0, atol=1e-12)
 
@@ -69,21 +69,32 @@ def test_conjugate_gradient_agrees_with_the_closed_form(gaussian):
     phi, W, log_std, g = gaussian
     kl = lambda x: _gaussian_kl(x[:12].reshape(2, 6), x[12:], W, log_std, phi)
     z, flat_g = jnp.concatenate([W.ravel(), log_std]), jnp.concatenate([g.weights.ravel(), g.log_std])
-    solution = prox.kl_conjugate_gradient(kl, z, flat_g, iterations=14)
-    step = prox.kl_gaussian(phi.T @ phi / len(phi), log_std, g)
+    solution = prox.natural_gradient_by_products(kl, z, flat_g, iterations=14)
+    step = prox.gaussian_natural_gradient(phi.T @ phi / len(phi), log_std, g)
     assert solution.relative_residual < 1e-8
     np.testing.assert_allclose(solution.x[:12].reshape(2, 6), step.weights, rtol=1e-7)
     np.testing.assert_allclose(solution.x[12:], step.log_std, rtol=1e-7)
 
 
-def test_softmax_step_by_conjugate_gradient_is_multiplicative_weights():
+def test_softmax_natural_gradient_is_multiplicative_weights():
     # In logits F = diag(pi) - pi pi^T, and g_logits = F g_p, so F^+ g_logits = g_p up to a constant.
     logits, g_p = jnp.array([0.3, -1.0, 0.7]), 0.1 * jnp.array([1.0, -2.0, 0.5])
     log_z = jax.nn.log_softmax(logits)
     kl = lambda w: _kl(log_z, jax.nn.log_softmax(w))
     g = jax.grad(lambda w: jax.nn.softmax(w) @ g_p)(logits)
-    step = prox.kl_conjugate_gradient(kl, logits, g, iterations=10).x
+    step = prox.natural_gradient_by_products(kl, logits, g, iterations=10).x
     np.testing.assert_allclose(jax.nn.log_softmax(logits - step), prox.kl_simplex(log_z, g_p), rtol=1e-9)
+
+
+def test_a_natural_gradient_that_was_not_found_falls_back_to_the_gradient():
+    scales, g = jnp.logspace(0, 8, 50), jnp.ones(50)
+    kl = lambda w: 0.5 * jnp.sum(scales * w**2)
+    guarded = prox.natural_gradient_by_products(kl, jnp.zeros(50), g, iterations=5)
+    np.testing.assert_allclose(guarded.x / guarded.x[0], g)  # along g
+    np.testing.assert_allclose(guarded.x[0], 50 / scales.sum(), rtol=1e-10)  # <g, g> / <g, F g>
+    free = prox.natural_gradient_by_products(kl, jnp.zeros(50), g, iterations=5, tolerance=jnp.inf)
+    model = lambda x: kl(x) - g @ x  # what the direction minimises; five steps do better than one, found or not
+    assert model(free.x) < model(guarded.x) < 0
 
 
 def test_conjugate_gradient_reports_what_it_did_not_solve():

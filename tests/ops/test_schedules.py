@@ -13,7 +13,7 @@ def test_constant():
 
 def test_inverse_is_one_over_j():
     np.testing.assert_allclose(schedules.inverse(2.0)(J), 2.0 / J)
-    np.testing.assert_allclose(schedules.inverse(2.0, half_life=100.0)(101), 1.0)
+    np.testing.assert_allclose(schedules.inverse(2.0, delay=100.0)(101), 1.0)
 
 
 def test_random_iterate_takes_the_smaller():

@@ -1,1 +1,1 @@
-"""Environments: finite MDPs."""
+"""Environments: finite MDPs, pure JAX tasks, and an adapter for Gymnasium's."""

@@ -1,7 +1,9 @@
 """The prox-mapping P_z(g) = argmin_w <w, g> + D(w, z), for each distance D that the paper and its learner use.
 
-g already carries the step size. Every KL form is `z` moved against F^-1 g, F the Fisher information of the policy: the
-simplex and the linear Gaussian have it in closed form, anything else by conjugate gradient.
+Euclidean and on the simplex the mapping is exact: pass the step size times the gradient, get the new point. For
+policies with parameters KL is quadratic to second order, its matrix the Fisher information F: the natural gradients
+return the *direction* F^-1 g, and the step z - size * direction is chosen afterwards (`capped_step_size`,
+`kl_line_search`).
 """
 
 from collections.abc import Callable
@@ -34,7 +36,7 @@ class GaussianStep(NamedTuple):
     log_std: Array  # [actions]
 
 
-def kl_gaussian(gram: Array, log_std: Array, g: GaussianStep, *, ridge: Scalar = 0.0) -> GaussianStep:
+def gaussian_natural_gradient(gram: Array, log_std: Array, g: GaussianStep, *, ridge: Scalar = 0.0) -> GaussianStep:
     """F^-1 g for a Gaussian whose mean is linear in its weights: F_W = Sigma^-1 (x) E[phi phi^T], F_log_std = 2.
 
     One Cholesky of D x D for all action dimensions; with log_std held, KL is exactly quadratic in W, so z - F^-1 g *is*
@@ -44,19 +46,29 @@ def kl_gaussian(gram: Array, log_std: Array, g: GaussianStep, *, ridge: Scalar =
     return GaussianStep(ridge_solve(gram, g.weights.T, ridge).T * variance[:, None], g.log_std / 2)
 
 
-def kl_conjugate_gradient(
-    kl: Callable[[Array], Array], z: Array, g: Array, *, iterations: int = 20, damping: Scalar = 0.0
+def natural_gradient_by_products(
+    kl: Callable[[Array], Array],
+    z: Array,
+    g: Array,
+    *,
+    iterations: int = 20,
+    damping: Scalar = 0.0,
+    tolerance: Scalar = 0.5,
 ) -> Solution:
     """F^-1 g for any policy, F = Hessian at z of w -> KL(pi_z || pi_w), by conjugate gradient on products with F.
 
-    kl(w): mean KL(pi_z || pi_w) over states, a scalar. Check `relative_residual`: ill-conditioned policies need more
-    iterations or damping.   z, g: [D]
+    kl(w): mean KL(pi_z || pi_w) over states, a scalar. Guarded: where the relative residual stays above `tolerance`,
+    the answer is the best multiple of g itself, which always descends; `relative_residual` says so.   z, g: [D]
     """
 
     def product(x: Array) -> Array:
         return jax.jvp(jax.grad(kl), (z,), (x,))[1]
 
-    return conjugate_gradient(product, g, iterations=iterations, damping=damping)
+    found = conjugate_gradient(product, g, iterations=iterations, damping=damping)
+    # The first iterate minimises <x, F x> / 2 - <g, x> along g.
+    along_g = conjugate_gradient(product, g, iterations=1, damping=damping)
+    converged = found.relative_residual <= tolerance
+    return Solution(*(jnp.where(converged, x, y) for x, y in zip(found, along_g)))
 
 
 def capped_step_size(g: Array, direction: Array, *, step_size: Scalar, kl_radius: Scalar) -> Array:

@@ -15,12 +15,12 @@ def constant(step_size: Scalar) -> Schedule:
     return lambda j: jnp.full(jnp.shape(j), step_size)
 
 
-def inverse(step_size: Scalar, half_life: Scalar = 1.0) -> Schedule:
-    """zeta_j = step_size * half_life / (half_life + j - 1), which is O(1/j).   [paper: alg:sbeed, line 8]
+def inverse(step_size: Scalar, delay: Scalar = 1.0) -> Schedule:
+    """zeta_j = step_size * delay / (delay + j - 1), which is O(1/j).   [paper: alg:sbeed, line 8]
 
-    half_life: iterations until the step has halved; 1 gives step_size / j.
+    delay: iterations until the step has halved; 1 gives step_size / j.
     """
-    return lambda j: step_size * half_life / (half_life + jnp.asarray(j) - 1)
+    return lambda j: step_size * delay / (delay + jnp.asarray(j) - 1)
 
 
 def random_iterate(smoothness: Scalar, noise: Scalar, distance: Scalar, iterations: Scalar) -> Schedule:
@@ -40,17 +40,17 @@ class TwoTimeScales(NamedTuple):
 
 
 def two_time_scales(
-    primal: Scalar, dual: Scalar, *, primal_power: float = 0.9, dual_power: float = 0.6, half_life: Scalar = 1.0
+    primal: Scalar, dual: Scalar, *, primal_power: float = 0.9, dual_power: float = 0.6, delay: Scalar = 1.0
 ) -> TwoTimeScales:
     """zeta_j ~ j^-primal_power, xi_j ~ j^-dual_power.   [paper: alg:sbeed_dual_nn]
 
     Needs 1/2 < dual_power < primal_power <= 1: sums diverge, squares converge, and zeta_j / xi_j -> 0, so that the dual
-    sees a primal that hardly moves.
+    sees a primal that hardly moves. delay: iterations before the decay sets in.
     """
     if not 0.5 < dual_power < primal_power <= 1:
         raise ValueError(f"powers must satisfy 1/2 < dual < primal <= 1, got dual {dual_power}, primal {primal_power}")
 
     def decay(step_size: Scalar, power: float) -> Schedule:
-        return lambda j: step_size * (half_life / (half_life + jnp.asarray(j) - 1)) ** power
+        return lambda j: step_size * (delay / (delay + jnp.asarray(j) - 1)) ** power
 
     return TwoTimeScales(decay(primal, primal_power), decay(dual, dual_power))

@@ -35,10 +35,12 @@ def delta_k_step(
     """delta(s_t:t+k, a_t:t+k-1) = sum_{i<k} gamma^i (r_t+i - lam log pi(a_t+i|s_t+i)) + gamma^k V(s_t+k), for every t
 
     [paper: eq:variance_reduction_kstep]  A window that meets `last` (the path does not go on after that step: the
-    episode ended there or the data did) stops there and bootstraps from the state really reached; `terminated` cuts
-    that bootstrap, a time limit does not.
-    All [..., L]; v_next[t] is V of the state that step t reached.   Cost: linear in L, whatever k is.
+    episode ended there or the data did) stops there and bootstraps from the state really reached; `terminated`, which
+    is always last, cuts that bootstrap, a time limit does not.
+    All [..., L] and finite, padding too; v_next[t] is V of the state that step t reached.   Cost: linear in L.
     """
+    if k < 1:
+        raise ValueError(f"k: must be at least 1, got {k}")
     steps = _steps(r, log_pi, v_next, terminated, last, gamma=gamma, lam=lam, bootstrap_share=0.0)
     length = r.shape[-1]
     ends = jnp.minimum(jnp.arange(length) + k, length) - 1
@@ -72,7 +74,7 @@ def _steps(
 
     A step passes on the share of the future that it does not bootstrap; a last step bootstraps all of it.
     """
-    last = last.at[..., -1].set(True)
+    last = (last | terminated).at[..., -1].set(True)
     share = jnp.where(last, 1, jnp.asarray(bootstrap_share, r.dtype))
     reward = r - lam * log_pi
     return Affine(reward + gamma * share * jnp.where(terminated, 0, v_next), gamma * (1 - share))

@@ -1,0 +1,71 @@
+"""What an environment is: a pure one that lives on the device, or one on the host that keeps its own state."""
+
+import abc
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import equinox as eqx
+import numpy as np
+
+from sbeed.types import Array, EnvSpec, Key
+
+
+class EnvironmentFault(RuntimeError):  # noqa: N818  the fault may be the agent's: a NaN action
+    """An environment gave, or was given, a number that is not finite; the message says where and which."""
+
+
+class Step(NamedTuple):
+    """What one step of a JaxEnv gives.
+
+    `obs` is the observation of `state`, the one really reached. At most one of `terminated` and `truncated` is set: a
+    step that falls over at the time limit has fallen over.
+    """
+
+    state: Any
+    obs: Array
+    reward: Array
+    terminated: Array
+    truncated: Array
+
+
+class JaxEnv(eqx.Module):
+    """A pure environment: every method may go under `jit`, `vmap` and `scan`. It never resets itself.
+
+    `state` is a pytree that holds all there is, its step count included, so that a time limit is part of the state.
+    Floats follow the state's dtype, which `reset` makes float32 even where x64 is on.
+    """
+
+    @property
+    @abc.abstractmethod
+    def spec(self) -> EnvSpec: ...
+
+    @abc.abstractmethod
+    def reset(self, key: Key) -> Any:
+        """A first state, not an observation: `observe` gives that."""
+
+    @abc.abstractmethod
+    def observe(self, state: Any) -> Array:
+        """[observation_size]"""
+
+    @abc.abstractmethod
+    def step(self, state: Any, action: Array, key: Key) -> Step:
+        """action: [action_size] in [-1, 1], clipped here; or one integer where actions are discrete."""
+
+
+@runtime_checkable
+class HostEnv(Protocol):
+    """One environment on the host, with a state of its own. It never resets itself.
+
+    Every episode starts from a seed, so that seed and actions are enough to play it again. A `gymnasium.Env` has the
+    same four names and *other* signatures: wrap it in `GymEnv`.
+    """
+
+    @property
+    def spec(self) -> EnvSpec: ...
+
+    def reset(self, seed: int) -> np.ndarray:
+        """The first observation, float32: [observation_size]"""
+
+    def step(self, action: np.ndarray | int) -> tuple[np.ndarray, float, bool, bool]:
+        """obs (float32), reward, terminated, truncated; at most one of the last two is set."""
+
+    def close(self) -> None: ...

@@ -1,0 +1,1 @@
+"""What is learned: networks and policies, as Equinox modules."""

@@ -1,0 +1,1 @@
+"""From environments to curves: collecting, populations, evaluation."""

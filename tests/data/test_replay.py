@@ -1,0 +1,63 @@
+"""The replay: what goes in comes out, in order, and never across the seam of the ring."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sbeed.data import replay
+from sbeed.types import EnvSpec, Transition
+
+SPEC = EnvSpec("probe", 1, "box", 1, None)
+
+
+def _chunk(start, n):
+    """Transition t has the number t in every field."""
+    t = jnp.arange(start, start + n, dtype=jnp.float32)
+    no = jnp.zeros(n, bool)
+    return Transition(t[:, None], t[:, None], t, t[:, None] + 1, no, no)
+
+
+def _filled(chunks, n=4, capacity=16):
+    ring = replay.empty(SPEC, capacity)
+    for i in range(chunks):
+        ring = replay.insert(ring, _chunk(i * n, n))
+    return ring
+
+
+@pytest.mark.parametrize("chunks", [1, 2, 4, 5, 7, 11])
+def test_windows_are_consecutive_and_recent(chunks):
+    windows = replay.sample(_filled(chunks), jax.random.key(0), 500, 3).reward
+    np.testing.assert_array_equal(jnp.diff(windows), 1)  # in order, also over the ring's seam
+    oldest = max(0, 4 * chunks - 16)
+    assert windows.min() == oldest
+    assert windows.max() == 4 * chunks - 1
+
+
+def test_starts_are_uniform():
+    starts = replay.sample(_filled(4), jax.random.key(1), 14_000, 3).reward[:, 0]
+    counts = np.bincount(starts.astype(int), minlength=14)  # 16 - 3 + 1 starts
+    np.testing.assert_allclose(counts, 1000, atol=150)
+
+
+def test_size_counts_up_to_the_capacity():
+    assert _filled(2).size == 8
+    assert _filled(7).size == 16
+
+
+def test_a_chunk_that_would_wrap_is_refused():
+    with pytest.raises(ValueError, match="multiple"):
+        replay.insert(replay.empty(SPEC, 10), _chunk(0, 4))
+
+
+def test_discrete_actions_are_integers():
+    spec = EnvSpec("die", 2, "discrete", 5, None)
+    assert replay.empty(spec, 8).data.action.dtype == jnp.int32
+
+
+def test_donated_insert_leaves_one_copy():
+    ring = replay.empty(SPEC, 16)
+    insert = jax.jit(replay.insert, donate_argnums=0)
+    new = insert(ring, _chunk(0, 4))
+    assert ring.data.obs.is_deleted()
+    assert new.size == 4
