@@ -43,8 +43,10 @@ def test_version(capsys):
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["theory", "--mdps", "0"], ["--mdps", "at least 1", "0"]),
-        (["theory", "--mdps", "many"], ["--mdps", "many"]),
+        (["theory", "--mdps", "0"], ["--mdps", "1..100000", "0"]),
+        (["theory", "--mdps", "99999999999999999999999"], ["--mdps", "1..100000"]),
+        (["theory", "--mdps", "many"], ["--mdps", "whole number", "many"]),
+        (["theory", "--only"], ["--only", "at least one", "contraction"]),
         (["theory", "--seed", "-1"], ["--seed", "-1"]),
         (["theory", "--only", "nonsense"], ["--only", "nonsense", "contraction"]),
         (["theory", "--mdsp", "3"], ["--mdsp", "--mdps"]),
@@ -63,6 +65,30 @@ def test_wrong_input_gets_one_line(capsys, args, words):
     assert err.count("\n") == 1
     for word in words:
         assert word in err
+
+
+def test_figure_without_matplotlib_names_the_extra(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(cli, "find_spec", lambda name: None)
+    code, _, err = _run(capsys, "figure", "theory", "--out", str(tmp_path / "out"))
+    assert code == 2
+    assert err == "sbeed: figure: needs matplotlib: pip install 'sbeed[plot]'\n"
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_reader_that_leaves_early_is_no_error_of_ours():
+    script = os.path.join(os.path.dirname(sys.executable), "sbeed")
+    piped = f"{script} --help | true; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", piped], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert done.stdout.strip() in {"0", "141"}  # it may have finished before anybody looked
+
+
+def test_a_full_disk_gets_one_line():
+    script = os.path.join(os.path.dirname(sys.executable), "sbeed")
+    done = subprocess.run(["bash", "-c", f"{script} --help > /dev/full"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("sbeed: cannot write")
+    assert done.stderr.count("\n") == 1
 
 
 def test_theory_json(capsys, tmp_path, monkeypatch):

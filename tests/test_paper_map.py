@@ -56,7 +56,9 @@ def test_what_the_map_names_exists(label):
     assert tests
     for test in tests:
         path, _, name = test.partition("::")
-        assert f"def {name.partition('[')[0]}(" in (ROOT / "tests" / path).read_text(), test
+        function, _, parameter = name.rstrip("]").partition("[")
+        assert f"def {function}(" in (ROOT / "tests" / path).read_text(), test
+        assert not parameter or parameter in {statement.name for statement in STATEMENTS}, test
 
 
 def test_every_statement_is_in_the_map():
@@ -66,8 +68,18 @@ def test_every_statement_is_in_the_map():
             assert test in ROWS[label][1], f"{statement.name} checks {label}, which the map does not say"
 
 
+LABEL = re.compile(r"\b(?:thm|lemma|cor|asmp|alg|eq):\w+")
+
+
 def test_every_label_that_the_code_cites_is_in_the_paper():
-    kinds = "thm|lemma|cor|asmp|alg|eq"
     for path in (ROOT / "src").rglob("*.py"):
-        for label in re.findall(rf"\b(?:{kinds}):\w+", path.read_text()):
+        for label in LABEL.findall(path.read_text()):
             assert label in PAPER, f"{path.name} cites {label}"
+
+
+@pytest.mark.parametrize("module", ["agents.sbeed.equations", "theory.operators", "theory.exact"])
+def test_a_function_that_cites_an_equation_stands_in_its_row(module):
+    for name, function in vars(importlib.import_module(f"sbeed.{module}")).items():
+        cited = re.findall(r"\[paper: ([^\]]*)\]", getattr(function, "__doc__", None) or "")
+        for label in LABEL.findall(" ".join(cited)):
+            assert f"{module}.{name}" in ROWS[label][0], f"{name} cites {label}, whose row does not name it"

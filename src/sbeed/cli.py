@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -18,6 +19,7 @@ from sbeed import __version__
 if TYPE_CHECKING:
     from sbeed.theory.report import Row
 
+MOST_MDPS = 100_000
 DESCRIPTION = "SBEED: reinforcement learning that solves the Bellman equation by convergent optimisation."
 
 
@@ -30,30 +32,31 @@ class Theory:
     """Check every statement of the paper on random finite MDPs. Exit code 1 if one fails."""
 
     mdps: int = 200
-    """Random MDPs for each algebraic statement, at least 1; an asymptotic one takes a tenth of them, at least 2."""
+    """Random MDPs for each algebraic statement, 1 to 100000; an asymptotic one takes a tenth of them, at least 2."""
     seed: int = 0
     """Seed of the MDPs and of the points at which statements are checked, at least 0."""
-    only: tuple[str, ...] = ()
-    """Names of the statements to check; all if none is given."""
+    only: tuple[str, ...] | None = None
+    """Names of the statements to check, at least one; without this flag, all."""
     json: bool = False
     """Print a JSON list of rows on stdout instead of the table."""
 
     def __call__(self) -> int:
-        _require("--mdps", self.mdps >= 1, f"must be at least 1, got {self.mdps}")
+        _require("--mdps", 1 <= self.mdps <= MOST_MDPS, f"must lie in 1..{MOST_MDPS}, got {self.mdps}")
         _require("--seed", 0 <= self.seed < 2**32, f"must lie in [0, 2^32), got {self.seed}")
         from sbeed.theory.claims import STATEMENTS
 
         names = [statement.name for statement in STATEMENTS]
-        for name in self.only:
+        _require("--only", self.only != (), f"name at least one of {', '.join(names)}")
+        for name in self.only or ():
             _require("--only", name in names, f"no statement is named '{name}'; choose from {', '.join(names)}")
         _keep_compiled_programs()
         from sbeed.theory import report
 
-        statements = [s for s in STATEMENTS if not self.only or s.name in self.only]
+        statements = [s for s in STATEMENTS if self.only is None or s.name in self.only]
         with _progress(len(statements), "statements") as advance:
             rows = report.run(statements, mdps=self.mdps, seed=self.seed, on_row=lambda row: advance(row.name))
         if self.json:
-            print(json_module.dumps([row.as_dict() for row in rows], indent=1))
+            print(json_module.dumps([row.as_dict() for row in rows], indent=1, allow_nan=False))
         else:
             _print_theory_table(rows)
         return 0 if all(row.holds for row in rows) else 1
@@ -72,6 +75,7 @@ class Figure:
 
     def __call__(self) -> int:
         _require("--seed", 0 <= self.seed < 2**32, f"must lie in [0, 2^32), got {self.seed}")
+        _require("figure", find_spec("matplotlib") is not None, "needs matplotlib: pip install 'sbeed[plot]'")
         _make_directory("--out", self.out)
         _keep_compiled_programs()
         from sbeed.experiments.figures import theory
@@ -86,15 +90,27 @@ COMMANDS: dict[str, Callable[..., Any]] = {"theory": Theory, "figure": Figure}
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """Entry point of the `sbeed` command: exit code 0, 1 (a claim failed), 2 (wrong input), 130 (interrupted)."""
+    """Entry point of the `sbeed` command.
+
+    Exit code 0: done; 1: a statement does not hold; 2: wrong input; 130: interrupted; 141: nobody reads the output.
+    """
     args = list(sys.argv[1:] if args is None else args)
     if args == ["--version"]:
         print(f"sbeed {__version__}")
         return
     try:
-        sys.exit(_parse(args)())
+        code = _parse(args)()
+        sys.stdout.flush()  # so that a closed pipe shows here, not after main
+        sys.exit(code)
     except UserError as error:
         print(f"sbeed: {error}", file=sys.stderr)
+        sys.exit(2)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough. Nothing more can be written, not even at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    except OSError as error:
+        print(f"sbeed: cannot write: {error}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print("sbeed: interrupted", file=sys.stderr)
@@ -116,8 +132,9 @@ def _parse(args: list[str]) -> Theory | Figure:
 def _one_line(box: str) -> str:
     """The sentences inside a framed error message, without the frame and the pointer to --help."""
     rows = [row.strip("│ ").strip() for row in box.splitlines() if not row.startswith(("╭", "╰"))]
-    text = re.sub(r"\s*─{3,}\s*", "; ", " ".join(rows))
-    return re.sub(r"; For full helptext.*$", "", re.sub(r"\s+", " ", text)).strip(" ;.")
+    text = re.sub(r"\s+", " ", re.sub(r"\s*─{3,}\s*", "; ", " ".join(rows)))
+    text = re.sub(r"invalid literal for int\(\) with base 10: (\S+)", r"expected a whole number, got \1", text)
+    return re.sub(r"; For full helptext.*$", "", text).replace("Argument helptext: ", "").strip(" ;.")
 
 
 def _require(field: str, condition: bool, complaint: str) -> None:

@@ -39,6 +39,13 @@ def test_not_a_number_never_holds():
     assert not bool(every(at_most(0.0, 1.0), at_most(jnp.nan, 1.0)).holds)
 
 
+def test_a_bound_must_be_positive():
+    # A share of a negative number is no share: -.5 <= -.3 would have to be written .3 <= .5.
+    assert not bool(at_most(0.5, -0.3).holds)
+    assert not bool(at_most(0.0, 0.0).holds)
+    assert not bool(every(at_most(0.0, 1.0), at_most(0.5, -0.3)).holds)
+
+
 def test_every_is_the_tightest():
     claim = every(at_most(1.0, 4.0), at_most(3.0, 4.0), at_most(20.0, 100.0))
     assert claim == Claim(3.0, 4.0)
@@ -59,5 +66,7 @@ def test_a_false_statement_is_found():
     row = report.examine(liar, mdps=8, seed=0)
     assert not row.holds
     assert row.held < 8
+    undefined = type(broken)(**{**broken.__dict__, "counterexample": lambda: at_most(jnp.array(jnp.nan), 1.0)})
+    assert not report.examine(undefined, mdps=2, seed=0).holds
     toothless = type(broken)(**{**broken.__dict__, "counterexample": lambda: at_most(jnp.array(0.0), 1.0)})
     assert not report.examine(toothless, mdps=2, seed=0).holds

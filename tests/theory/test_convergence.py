@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sbeed.envs.tabular import equal_actions, garnet, two_state
+from sbeed.envs.tabular import equal_actions, finite_mdp, garnet, two_state
 from sbeed.theory.claims import joint_limit, lambda_tradeoff, random_iterate, two_time_scales
 from sbeed.theory.operators import soft_optimum
 
@@ -70,23 +70,31 @@ def test_the_neural_dual_is_a_table_of_a_tanh_network():
     assert rho[4, 2] == pytest.approx(float(by_hand))
 
 
-def test_settling_asks_for_a_fall_in_every_decade():
+def test_settling_asks_for_a_fall_in_every_decade_and_a_small_end():
     j = jnp.arange(101)
-    assert bool(two_time_scales.settles(1 / (1 + j)).holds)
-    assert not bool(two_time_scales.settles(jnp.ones(101)).holds)
-    assert not bool(two_time_scales.settles(jnp.where(j < 10, 1 / (1 + j), 0.5)).holds)
+    assert bool(two_time_scales.settles(1 / (1 + j)[None]).holds)
+    # Flat; down to a twentieth at once and flat from there; falling as j^-1/4, but from 1/2.
+    assert not bool(two_time_scales.settles(jnp.ones((1, 101))).holds)
+    assert not bool(two_time_scales.settles(jnp.where(j < 1, 1, 0.05)[None]).holds)
+    assert not bool(two_time_scales.settles(jnp.append(1.0, 0.5 * j[1:] ** -0.25)[None]).holds)
 
 
-def test_the_printed_dual_sign_diverges_where_the_corrected_one_does_not():
-    mdp, key = jax.jit(garnet)(jax.random.key(2)), jax.random.key(3)
-    run = jax.jit(
-        lambda sign: two_time_scales.algorithm_2(
-            mdp, key, eta=1.0, steps=two_time_scales.STEPS, iterations=two_time_scales.SNAPSHOTS, dual_sign=sign
-        )[1]
-    )
-    descending, climbing = run(1.0), run(-1.0)
-    assert descending[-1] < descending[0]
-    assert climbing[-1] > 1e6 * climbing[0]
+def test_settling_by_hand():
+    # Lengths 0.2 j^-1/2 after a start of 1: a decade's fall is 10^-1/2 = .316 of .8; the end is about .02 of .1.
+    claim = two_time_scales.settles(jnp.append(1.0, 0.2 * jnp.arange(1, 101) ** -0.5)[None])
+    assert claim.lhs == pytest.approx(10**-0.5)
+    assert claim.rhs == 0.8
+
+
+def test_a_slow_dual_diverges_where_a_fast_one_does_not():
+    slow = jax.jit(two_time_scales.counterexample)()
+    assert 1e3 * slow.rhs < slow.lhs < jnp.inf
+    fast = jax.jit(
+        lambda: two_time_scales.reaches_equilibrium(
+            two_state(noise=0.5), jax.random.key(0), eta=1.0, steps=two_time_scales.STEPS, iterations=1_000
+        )
+    )()
+    assert bool(fast.holds)
 
 
 def test_the_joint_limit_asks_for_errors_that_follow_lam():
@@ -97,14 +105,30 @@ def test_the_joint_limit_asks_for_errors_that_follow_lam():
     assert not bool(joint_limit.vanishing(mdp, (stalls, stalls)).holds)
 
 
-def test_aggregation_error_by_hand():
-    # A group of two: (1, 0) and (0, 1) are both 1/2 from their mean, (.5, .5) and (.3, .7) are .1 from theirs.
-    groups = jnp.array([[[1.0, 0.0], [0.0, 1.0]], [[0.5, 0.5], [0.3, 0.7]]])
-    assert lambda_tradeoff.approximation_error(groups) == 0.5
-    assert lambda_tradeoff.approximation_error(groups[1:]) == pytest.approx(0.1)
-
-
 def test_smoothing_bias_by_hand():
     # Equal actions without reward: V*_lam = lam log 2 / (1 - .3) and V* = 0.
-    bias = jax.jit(lambda_tradeoff.smoothing_bias)(equal_actions())
+    mdp = equal_actions()
+    bias = jax.jit(lambda: lambda_tradeoff.smoothing_bias(mdp, lambda_tradeoff.solutions(mdp)))()
     np.testing.assert_allclose(bias[:, 0], lambda_tradeoff.LAMS * np.log(2) / 0.7, rtol=1e-12)
+
+
+def test_what_a_blind_policy_loses_by_hand():
+    # Two states that never change, rewards (1, 0) and (0, 1), gamma .5: by symmetry pi*_lam of one is the other's with
+    # the actions exchanged, so the blind policy is uniform, worth (1/2 + lam log 2) / .5. The optimum is worth
+    # lam log(e^(1/lam) + 1) / .5 in both states, and the bound is span^2 / (8 lam .5) = 4 / (4 lam) = 1 / lam.
+    mdp = finite_mdp(np.stack([np.eye(2), np.eye(2)], axis=1), np.eye(2), gamma=0.5)
+    found = jax.jit(lambda_tradeoff.solutions)(mdp)
+    loss = lambda_tradeoff.approximation_error(mdp, found, lambda_tradeoff.blind)
+    lam = lambda_tradeoff.LAMS
+    by_hand = 2 * (lam * np.logaddexp(1 / lam, 0) - 0.5 - lam * np.log(2))
+    np.testing.assert_allclose(loss, np.stack([by_hand, by_hand], axis=1), rtol=1e-9)
+    np.testing.assert_allclose(lambda_tradeoff.most_approximation_error(mdp, found), 1 / lam, rtol=1e-9)
+
+
+def test_the_trade_asks_for_a_minimum_inside():
+    def claim(total):
+        return lambda_tradeoff.least_inside(jnp.asarray(total)[None, :, None], jnp.zeros((1, len(total), 1)))
+
+    assert bool(claim([1.0, 0.8, 2.0]).holds)
+    assert not bool(claim([1.0, 1.1, 2.0]).holds)
+    assert not bool(claim([2.0, 1.1, 1.0]).holds)

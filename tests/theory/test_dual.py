@@ -93,7 +93,18 @@ def test_mixing_of_two_states_by_hand():
     chain = mixing.state_chain(mdp)
     states, _ = mixing.beta(mdp, chain)
     np.testing.assert_allclose(mixing.dobrushin(chain), 0.6, rtol=1e-12)
-    np.testing.assert_allclose(states, 0.375 * 0.6 ** np.arange(1, 21), rtol=1e-10)
+    np.testing.assert_allclose(states, 0.375 * 0.6 ** np.arange(1, mixing.LONGEST + 1), rtol=1e-10)
+
+
+def test_E11_the_printed_condition_admits_a_chain_that_never_mixes():
+    # Two states that take turns: beta_m = 1/2 for every m. It lies under 2^(-1/m), the printed envelope with
+    # beta_bar = 1 and b = log 2, at every m (tight at m = 1); under 2^-m beta_bar only if beta_bar >= 2^(m - 1).
+    mdp = finite_mdp(np.eye(2)[::-1, None], np.zeros((2, 1)))
+    states, _ = mixing.beta(mdp, mixing.state_chain(mdp))
+    m = jnp.arange(1, mixing.LONGEST + 1)
+    np.testing.assert_array_equal(states, 0.5)
+    assert jnp.all(states <= mixing.envelope(m, jnp.log(2), kappa=-1) * (1 + 1e-15))
+    np.testing.assert_allclose(states / mixing.envelope(m, jnp.log(2), kappa=1), 2.0 ** (np.asarray(m) - 1), rtol=1e-12)
 
 
 def test_E11_the_printed_envelope_rises_to_one():

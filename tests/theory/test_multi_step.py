@@ -10,7 +10,7 @@ import pytest
 from sbeed.agents.sbeed import equations
 from sbeed.envs.tabular import equal_actions, telling_actions
 from sbeed.theory import exact
-from sbeed.theory.claims import multi_step_scale, trace_consistency, what_rho_sees
+from sbeed.theory.claims import multi_step_consistency, multi_step_scale, trace_consistency, what_rho_sees
 from sbeed.theory.enumerate import given_actions, paths
 from sbeed.theory.operators import policy_value, soft_optimum
 
@@ -53,6 +53,10 @@ def test_any_policys_own_value_is_consistent_in_the_mean_over_its_actions():
 
     means, values = two_step_means_and_values()
     np.testing.assert_allclose(means, values, rtol=1e-12)
+    # Its distance to V*_lam, the actions being equal, is lam (log 2 - H(.9)) / (1 - gamma) = .693147 - .325083.
+    claim = jax.jit(multi_step_consistency.counterexample)()
+    np.testing.assert_allclose(claim.lhs, 0.368064, rtol=1e-5)
+    assert claim.rhs < 2e-9
 
 
 def test_trace_by_hand():

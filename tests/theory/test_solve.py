@@ -9,7 +9,7 @@ from sbeed.theory import exact, solve
 from sbeed.theory.claims.sampled_optimum import minibatch_gradient, standard_error
 from sbeed.theory.operators import soft_optimum, state_norm
 from sbeed.theory.sampling import empirical_mdp, transition_counts
-from sbeed.theory.solve import Point, algorithm_1, algorithm_2, gauss_newton, origin
+from sbeed.theory.solve import Point, algorithm_1, algorithm_2, newton, origin, settled
 
 LAM = 0.1
 
@@ -94,11 +94,29 @@ def test_algorithm_2_reaches_the_same_point_and_a_hasty_primal_diverges():
     assert not errors(mdp, algorithm_2(mdp, LAM, iterations=2_000, steps=hasty))[0] < 1
 
 
-def test_gauss_newton_is_quadratic_near_the_solution():
+def test_rounds_end_once_nothing_moves():
+    # V halves each round: from 1 it moves by 1/2, 1/4, 1/8, and 1/8 is the first within .2. Or it has three rounds.
+    def halve(_, z):
+        return Point(z.V / 2, z.logits)
+
+    start = Point(jnp.ones(1), jnp.zeros((1, 2)))
+    assert settled(halve, start, 0.2, most=50).V == 1 / 8
+    assert settled(halve, start, 0.0, most=3).V == 1 / 8
+
+
+def test_newton_is_quadratic_near_the_solution():
     mdp = garnet(jax.random.key(0), gamma=0.99)
     near = algorithm_1(mdp, LAM, iterations=100)
     assert errors(mdp, near)[0] > 1e-3
-    assert errors(mdp, gauss_newton(mdp, LAM, iterations=14, start=near))[0] < 1e-10
+
+    def point(w):
+        return Point(w[:6], w[6:].reshape(6, 3))
+
+    def loss(w):
+        return exact.ell(mdp, point(w).V, point(w).log_pi, LAM)
+
+    w = jax.jit(lambda w: newton(loss, w, iterations=40))(jnp.concatenate([near.V, near.logits.ravel()]))
+    assert errors(mdp, point(w))[0] < 1e-8
 
 
 def test_holding_nu_leaves_no_noise_at_the_optimum_but_holding_rho_does():

@@ -108,16 +108,17 @@ def _bias(place: SubFigure, data: dict[str, Series]) -> None:
 def _baird(place: SubFigure, data: dict[str, Series]) -> None:
     upper, lower = place.subplots(2, 1, sharex=True)
     runs = {
-        "Q-learning": ("semi-gradient Q-learning", VERMILLION, "-"),
-        "SBEED": ("SBEED, paper's norm", BLUE, "-"),
-        "SBEED, plain steps": ("SBEED, plain steps", SKY, "--"),
+        "Q-learning": (r"semi-gradient Q-learning ($V = \max_a Q$)", VERMILLION, "-"),
+        "SBEED": ("SBEED, steps in the paper's norm", BLUE, "-"),
+        "SBEED, plain steps": ("SBEED, plain steps: slow", SKY, "--"),
     }
     for name, (label, colour, style) in runs.items():
         for axes, quantity in ((upper, "weight norm"), (lower, "Bellman error")):
             series = data[f"{name}: {quantity}"]
             axes.semilogy(series.x, series.y, color=colour, ls=style, label=label)
     upper.set(title="(c)  Baird's star: Q-learning diverges, SBEED converges", ylabel=r"weights $\Vert w\Vert$")
-    lower.set(xlabel="iteration", ylabel="Bellman error")
+    # One error for all three, a function of V alone.
+    lower.set(xlabel="iteration", ylabel=r"$\mathbb{E}[(T_\lambda V - V)^2]$")
     upper.legend(loc="upper left")
 
 

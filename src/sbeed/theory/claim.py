@@ -22,12 +22,16 @@ class Claim(NamedTuple):
 
     @property
     def margin(self) -> Array:
-        """1 - lhs / rhs: the share of the right-hand side left unused. 1 is lhs = 0, 0 is tight, negative is false."""
-        return 1 - self.lhs / self.rhs
+        """1 - lhs / rhs: the share of the right-hand side left unused. 1 is lhs = 0, 0 is tight, negative is false.
+
+        -inf where the share has no meaning: rhs <= 0, or a NaN on either side.
+        """
+        share = 1 - self.lhs / self.rhs
+        return jnp.where((self.rhs > 0) & ~jnp.isnan(share), share, -jnp.inf)
 
     @property
     def holds(self) -> Array:
-        return self.margin >= -ROUNDING  # a NaN on either side does not hold
+        return self.margin >= -ROUNDING
 
 
 def at_most(lhs: Scalar, rhs: Scalar) -> Claim:
@@ -42,10 +46,9 @@ def equal(x: Array, y: Scalar, tolerance: float = 1e-9) -> Claim:
 
 def every(*claims: Claim) -> Claim:
     """The tightest of several claims: it holds exactly when all do."""
-    lhs, rhs = (jnp.stack([jnp.asarray(side, float) for side in sides]) for sides in zip(*claims))
-    margins = jnp.where(jnp.isnan(lhs / rhs), -jnp.inf, 1 - lhs / rhs)
-    worst = jnp.argmin(margins, axis=0)
-    return Claim(*(jnp.take_along_axis(x, worst[None], axis=0)[0] for x in (lhs, rhs)))
+    both = Claim(*(jnp.stack([jnp.asarray(side, float) for side in sides]) for sides in zip(*claims)))
+    worst = jnp.argmin(both.margin, axis=0)
+    return Claim(*(jnp.take_along_axis(x, worst[None], axis=0)[0] for x in both))
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,7 @@ class Statement:
     without: str  # the premise that the counterexample breaks
     counterexample: Callable[[], Claim]  # must not hold
     asymptotic: bool = False  # about limits: fewer, slower MDPs
+    stationary: bool = False  # mu must be pi_b's stationary distribution, as along one path; otherwise it is any
     pooled: bool = False  # `check` takes the whole batch: the statement is about an average over MDPs
     states: int = 6
     actions: int = 3

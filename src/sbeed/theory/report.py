@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from sbeed.envs.tabular import FiniteMDP, garnets
@@ -29,7 +30,8 @@ class Row:
     seconds: float
 
     def as_dict(self) -> dict[str, object]:
-        return asdict(self)
+        """For JSON, which has no infinity: the margin of a bound that means nothing is null."""
+        return {**asdict(self), "margin": self.margin if np.isfinite(self.margin) else None}
 
 
 def run(
@@ -61,7 +63,7 @@ def examine(statement: Statement, *, mdps: int, seed: int) -> Row:
     """Check one statement in float64 on `mdps` garnets drawn from `seed`."""
     start = time.perf_counter()
     with jax.enable_x64(True):
-        batch = _garnets(mdps, statement.states, statement.actions, seed)
+        batch = _garnets(mdps, statement.states, statement.actions, statement.stationary, seed)
         key = jax.random.key(seed + 1)
         # What runs once for a moment is not worth optimising; what iterates is.
         level = 3 if statement.asymptotic else 0
@@ -75,7 +77,9 @@ def examine(statement: Statement, *, mdps: int, seed: int) -> Row:
         # A pooled statement may speak of the batch as a whole: its one verdict is every MDP's.
         margins = np.broadcast_to(np.concatenate([np.atleast_1d(claim.margin) for claim in claims]), (mdps,))
         held = int(np.sum(np.broadcast_to(np.concatenate([np.atleast_1d(c.holds) for c in claims]), (mdps,))))
-        fails = not bool(jit(statement.counterexample)().holds)
+        counter = jit(statement.counterexample)()
+        # A number that is not one proves nothing: the counterexample must be false, not undefined.
+        fails = bool(jnp.isfinite(counter.margin) & ~counter.holds)
     return Row(
         name=statement.name,
         holds=held == mdps and fails,
@@ -88,6 +92,7 @@ def examine(statement: Statement, *, mdps: int, seed: int) -> Row:
 
 
 @functools.cache
-def _garnets(count: int, states: int, actions: int, seed: int) -> FiniteMDP:
+def _garnets(count: int, states: int, actions: int, stationary: bool, seed: int) -> FiniteMDP:
     """Kept, because statements of one shape share their MDPs and compiling the generator takes seconds."""
-    return jax.jit(lambda key: garnets(key, count, states=states, actions=actions))(jax.random.key(seed))
+    make = functools.partial(garnets, count=count, states=states, actions=actions, on_path=stationary)
+    return jax.jit(make)(jax.random.key(seed))

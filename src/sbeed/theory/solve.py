@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from sbeed.agents.sbeed import equations
 from sbeed.envs.tabular import FiniteMDP
+from sbeed.ops import prox as ops_prox
 from sbeed.ops.schedules import TwoTimeScales, constant
 from sbeed.theory import exact
 from sbeed.types import Array, Scalar
@@ -37,7 +38,7 @@ Distance = Callable[[FiniteMDP, Scalar, Scalar], Prox]  # of (mdp, lam, eta)
 
 def euclidean(mdp: FiniteMDP, lam: Scalar, eta: Scalar = 1.0) -> Prox:
     """D(w, z) = |w - z|^2 / 2: rare states and a small lam make it arbitrarily slow."""
-    return lambda z, g: Point(z.V - g.V, z.logits - g.logits)
+    return lambda z, g: Point(*map(ops_prox.euclidean, z, g))
 
 
 def data_weighted(mdp: FiniteMDP, lam: Scalar, eta: Scalar = 1.0) -> Prox:
@@ -139,30 +140,35 @@ def algorithm_2(
     return jax.lax.fori_loop(1, iterations + 1, step, state)[0]
 
 
-def gauss_newton(mdp: FiniteMDP, lam: Scalar, *, iterations: int, start: Point | None = None) -> Point:
-    """Solve E[delta | s, a] = V(s) for all (s, a) by Levenberg's damped Gauss-Newton: quadratic near the solution.
+def settled(round_of_steps: Callable[[Array, Point], Point], start: Point, tolerance: Scalar, *, most: int) -> Point:
+    """z <- round_of_steps(i, z), i = 0, 1, ... < most, until a round moves V by `tolerance` at most, in every state.
 
-    The damping falls tenfold after a step that lowers the residual and rises tenfold instead of one that does not.
-    Every pair counts alike, so mu and pi_b play no part.
+    How many it takes depends on how well pi_b covers pi*: one MDP in a thousand needs twenty times what most do.
     """
 
-    def residual(z: Point) -> Array:
-        return (exact.delta_bar(mdp, z.V, z.log_pi, lam) - z.V[:, None]).ravel()
+    def moving(state: tuple[Array, Array, Point]) -> Array:
+        i, moved, _ = state
+        return (i < most) & (moved > tolerance)
 
-    def step(_: Array, state: tuple[Point, Array]) -> tuple[Point, Array]:
-        z, damping = state
-        e, J = residual(z), jax.jacobian(residual)(z)
-        # lam logits in place of logits, so that one damping fits both players; S A equations, S more unknowns.
-        J_V, J_pi = J.V, J.logits.reshape(e.size, -1) / lam
-        gram = J_V @ J_V.T + J_pi @ J_pi.T + damping * jnp.eye(e.size, dtype=e.dtype)
-        multipliers = jnp.linalg.solve(gram, e)
-        new = Point(z.V - multipliers @ J_V, z.logits - (multipliers @ J_pi).reshape(z.logits.shape) / lam)
-        better = jnp.sum(residual(new) ** 2) < jnp.sum(e**2)
-        kept = Point(*(jnp.where(better, x, y) for x, y in zip(new, z)))
-        return kept, jnp.where(better, damping / 10, damping * 10)
+    def another(state: tuple[Array, Array, Point]) -> tuple[Array, Array, Point]:
+        i, _, z = state
+        new = round_of_steps(i, z)
+        return i + 1, jnp.max(jnp.abs(new.V - z.V)), new
 
-    state = (origin(mdp) if start is None else start, jnp.ones_like(mdp.gamma))
-    return jax.lax.fori_loop(0, iterations, step, state)[0]
+    return jax.lax.while_loop(moving, another, (jnp.array(0), jnp.full((), jnp.inf, start.V.dtype), start))[2]
+
+
+def newton(loss: Callable[[Array], Array], w: Array, *, iterations: int) -> Array:
+    """A local minimum by Newton's method, damped more in place of a step that would not descend, less after one."""
+
+    def step(_: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
+        w, damping = state
+        eye = jnp.eye(w.size, dtype=w.dtype)
+        new = w - jnp.linalg.solve(jax.hessian(loss)(w) + damping * eye, jax.grad(loss)(w))
+        better = loss(new) < loss(w)
+        return jnp.where(better, new, w), jnp.where(better, damping / 4, damping * 4)
+
+    return jax.lax.fori_loop(0, iterations, step, (w, jnp.ones((), w.dtype)))[0]
 
 
 def scaled(step_size: Scalar, g: Point) -> Point:

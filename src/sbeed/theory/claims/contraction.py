@@ -35,6 +35,6 @@ STATEMENT = Statement(
     says="T_lam is a gamma-contraction in the sup norm, so V*_lam is unique",
     labels=("thm:contraction",),
     check=check,
-    without="the sup norm: in the data distribution's norm T_lam can expand",
+    without="the sup norm: in the data distribution's weighted 2-norm T_lam can expand",
     counterexample=counterexample,
 )

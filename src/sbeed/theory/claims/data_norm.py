@@ -57,4 +57,5 @@ STATEMENT = Statement(
     check=check,
     without="mu(s) > 0 everywhere: a state without weight is not seen",
     counterexample=counterexample,
+    stationary=True,
 )

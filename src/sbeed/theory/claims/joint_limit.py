@@ -63,7 +63,10 @@ def counterexample() -> Claim:
 
 STATEMENT = Statement(
     name="joint_limit",
-    says="with tables ||V^N - V*|| goes to 0 in both norms as lam -> 0 and N, T -> infinity",
+    says=(
+        "with tables and Algorithm 1 in the residual's norm (a prox of the paper's own norm ||.||_{mu pi_b}) "
+        "||V^N - V*|| goes to 0 in both norms as lam -> 0 and N, T -> infinity"
+    ),
     labels=("thm:error_decomposition", "alg:sbeed"),
     check=check,
     without="lam -> 0: at a fixed lam the smoothing bias stays",

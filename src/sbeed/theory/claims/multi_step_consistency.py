@@ -1,5 +1,7 @@
 """Multi-step consistency."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,7 +9,7 @@ import numpy as np
 from sbeed.agents.sbeed import equations
 from sbeed.envs.tabular import FiniteMDP, telling_actions
 from sbeed.theory import exact
-from sbeed.theory.claim import Claim, Statement, draw, equal, every
+from sbeed.theory.claim import ROUNDING, Claim, Statement, at_most, draw, equal, every
 from sbeed.theory.enumerate import Paths, given_actions, paths
 from sbeed.theory.operators import Optimum, policy_value, soft_optimum
 from sbeed.types import Array, Key, Scalar
@@ -17,7 +19,10 @@ LONGEST = STEPS[-1]
 
 
 def check(mdp: FiniteMDP, key: Key) -> Claim:
-    """At the optimum every k-step path is consistent; elsewhere the errors of any one k imply those of one step."""
+    """At the optimum every k-step path is consistent; elsewhere the errors of any one k imply those of one step.
+
+    And so they bound the distance to V*_lam: no other pair is consistent. The proof is in docs/proofs.md.
+    """
     point = draw(mdp, key)
     optimum = soft_optimum(mdp, point.lam)
     both = Optimum(*(jnp.stack(pair) for pair in zip(optimum, point.point)))
@@ -35,12 +40,19 @@ def check(mdp: FiniteMDP, key: Key) -> Claim:
 
     fixed, nu, L_1 = jax.vmap(errors)(both)
     one_step = exact.delta_bar(mdp, point.V, point.log_pi, point.lam) - point.V[:, None]
+    distance = jnp.abs(point.V - optimum.V).max()
     return every(
         equal(fixed[0], 0.0),
         equal(nu[0], 0.0),
         equal(L_1, nu**2 @ p.weight),  # so zero at the optimum, and free of variance anywhere
         *(telescope(mdp, repeated(p, x, mdp), one_step, k) for x, k in zip(fixed[1], STEPS)),
+        *(at_most(distance, reach(mdp, x, k)) for x, k in zip(fixed[1], STEPS)),
     )
+
+
+def reach(mdp: FiniteMDP, errors: Array, k: int) -> Array:
+    """(1 + gamma) ||E||_inf / ((1 - gamma) (1 - gamma^k)): how far from V*_lam k-step errors E allow V to be."""
+    return (1 + mdp.gamma) * jnp.abs(errors).max() / ((1 - mdp.gamma) * (1 - mdp.gamma**k))
 
 
 def repeated(p: Paths, x: Array, mdp: FiniteMDP) -> Array:
@@ -64,10 +76,14 @@ def telescope(mdp: FiniteMDP, errors: Array, one_step: Array, k: int, decay: Sca
 
 
 def counterexample() -> Claim:
-    """In the mean over pi's own actions the k-step equation holds for any pi and its own value."""
-    mdp, lam = telling_actions(), 0.1
-    V = policy_value(mdp, jnp.log(jnp.array([[0.9, 0.1]] * 3)), lam)
-    return equal(V, soft_optimum(mdp, lam).V)
+    """In the mean over pi's own actions any pi and its own value solve the k-step equation: no error, but far off."""
+    pi, lam = jnp.array([[0.9, 0.1]] * 3), 0.1
+    mdp = replace(telling_actions(), pi_b=pi)
+    V = policy_value(mdp, jnp.log(pi), lam)
+    p = paths(mdp, LONGEST)
+    delta = exact.delta_k_step(mdp, p, V, jnp.log(pi), lam, LONGEST)
+    errors = given_actions(mdp, LONGEST, 0, delta, p.weight) - V[p.s[:, 0]]
+    return at_most(jnp.abs(V - soft_optimum(mdp, lam).V).max(), ROUNDING + reach(mdp, errors, LONGEST))
 
 
 STATEMENT = Statement(

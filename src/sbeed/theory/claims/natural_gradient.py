@@ -57,14 +57,20 @@ def _natural_gradient(mdp: FiniteMDP, logits: Array, other: Array) -> list[Claim
     def cost(logits: Array) -> Array:
         return -mdp.mu @ evaluate(mdp, jax.nn.softmax(logits))
 
-    def mean_kl(x: Array) -> Array:
-        return visits @ kl(log_pi, jax.nn.log_softmax(x.reshape(logits.shape)))
+    # A shift of a state's logits changes nothing, so F is singular, and conjugate gradient drifts once converged: with
+    # each state's last logit pinned to 0, F is invertible.
+    def pinned(free: Array) -> Array:
+        return jnp.pad(free.reshape(mdp.states, -1), ((0, 0), (0, 1)))
+
+    def mean_kl(free: Array) -> Array:
+        return visits @ kl(log_pi, jax.nn.log_softmax(pinned(free)))
 
     g = jax.grad(cost)(logits)
     direction = jnp.einsum("sab,sb->sa", jnp.linalg.pinv(fisher, hermitian=True), g)
     stepped = jax.nn.log_softmax(logits - STEP * direction)
     in_probabilities = -visits[:, None] * backup(mdp, evaluate(mdp, pi))  # dcost/dpi, by the policy-gradient theorem
-    searched = prox.kl_conjugate_gradient(mean_kl, logits.ravel(), g.ravel(), iterations=60).x.reshape(logits.shape)
+    free = (logits - logits[:, -1:])[:, :-1].ravel()
+    searched = pinned(prox.natural_gradient_by_products(mean_kl, free, g[:, :-1].ravel(), iterations=60).x)
 
     # TRPO: the steepest step among those of one quadratic KL; any other of that length gains less.
     radius = 0.01
@@ -74,12 +80,14 @@ def _natural_gradient(mdp: FiniteMDP, logits: Array, other: Array) -> list[Claim
         return jnp.einsum("sa,sab,sb", x, fisher, x) / 2
 
     rival = other * jnp.sqrt(radius / quadratic_kl(other))
+    most = jnp.sqrt(2 * radius * jnp.vdot(g, direction))  # g^T F^+ g: positive if F is what it should be
     return [
         equal(stepped, prox.kl_simplex(log_pi, STEP * in_probabilities / visits[:, None])),
         equal(stepped, jax.nn.log_softmax(log_pi + STEP * advantage(mdp, log_pi))),
         equal(jax.nn.log_softmax(logits - STEP * searched), stepped),
         equal(quadratic_kl(length * searched), radius),
-        at_most(jnp.abs(jnp.vdot(g, rival)), jnp.vdot(g, length * searched)),
+        equal(jnp.vdot(g, length * searched), most),
+        at_most(jnp.abs(jnp.vdot(g, rival)), most),
     ]
 
 

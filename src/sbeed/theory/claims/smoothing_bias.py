@@ -43,6 +43,6 @@ STATEMENT = Statement(
     says="0 <= V*_lam - V* <= lam H* / (1 - gamma), vanishing with lam at least linearly",
     labels=("lemma:smooth_bias",),
     check=check,
-    without="H* being the largest entropy over all actions: log(A - 1) is too small",
+    without="H* the maximal entropy: that of one action fewer, log(A - 1), is too small",
     counterexample=counterexample,
 )

@@ -8,6 +8,7 @@ from sbeed.envs.tabular import FiniteMDP, finite_mdp
 from sbeed.theory import exact
 from sbeed.theory.claim import Claim, Statement, at_most, draw, equal, every
 from sbeed.theory.operators import soft_optimum
+from sbeed.theory.solve import newton
 from sbeed.types import Array, Key, Scalar
 
 Tables = tuple[Array, Array]  # V [S] and logits [S, A]
@@ -49,24 +50,17 @@ def gradients(mdp: FiniteMDP, z: Tables, lam: Scalar) -> Tables:
     return jax.grad(ell, (0, 1))(*z)
 
 
-def descend(mdp: FiniteMDP, start: Tables, lam: Scalar, iterations: int = 40) -> Tables:
-    """Levenberg and Marquardt's descent on ell, a sum of squares: damping falls after a step down, else it rises."""
-    weight = jnp.sqrt(mdp.mu[:, None] * mdp.pi_b)
-    z, tables = ravel_pytree(start)
+def descend(mdp: FiniteMDP, start: Tables, lam: Scalar) -> Tables:
+    """Newton's descent on ell, in (V, lam logits): both then change the error by about as much as they move."""
+    V, logits = start
+    w, tables = ravel_pytree((V, lam * logits))
 
-    def residual(z: Array) -> Array:
-        V, logits = tables(z)
-        return (weight * (exact.delta_bar(mdp, V, jax.nn.log_softmax(logits), lam) - V[:, None])).ravel()
+    def ell(w: Array) -> Array:
+        V, scaled_logits = tables(w)
+        return exact.ell(mdp, V, jax.nn.log_softmax(scaled_logits / lam), lam)
 
-    def step(state: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], None]:
-        z, damping = state
-        f, J = residual(z), jax.jacobian(residual)(z)
-        new = z - J.T @ jnp.linalg.solve(J @ J.T + damping * jnp.eye(f.size), f)
-        better = jnp.sum(residual(new) ** 2) < f @ f
-        return (jnp.where(better, new, z), jnp.where(better, damping / 10, damping * 4)), None
-
-    (z, _), _ = jax.lax.scan(step, (z, jnp.asarray(1e-2)), length=iterations)
-    return tables(z)
+    V, scaled_logits = tables(newton(ell, w, iterations=40))
+    return V, scaled_logits / lam
 
 
 def counterexample() -> Claim:

@@ -15,7 +15,7 @@ from sbeed.theory.sampling import empirical_mdp, transition_counts
 from sbeed.types import Array, Key, Scalar
 
 LENGTHS = (10_000, 30_000, 100_000, 300_000, 1_000_000)  # T
-PATHS = 160  # independent paths in all
+PATHS = 160  # independent paths in all, at least one per MDP
 CONFIDENCE = 0.05  # the theorem's delta
 
 
@@ -45,7 +45,9 @@ def error_curve(mdps: FiniteMDP, key: Key, lengths: tuple[int, ...] = LENGTHS) -
     def of_mdp(mdp: FiniteMDP, key: Key) -> tuple[Array, Array, Array, Array]:
         k_draw, k_paths = jax.random.split(key)
         lam = draw(mdp, k_draw).lam
-        sup_error, loss_gap = jax.vmap(lambda k: of_path(mdp, lam, k))(jax.random.split(k_paths, PATHS // count))
+        sup_error, loss_gap = jax.vmap(lambda k: of_path(mdp, lam, k))(
+            jax.random.split(k_paths, max(1, PATHS // count))
+        )
         return sup_error, loss_gap, theorem_bound(mdp, lam, T), asymptote(mdp, lam, T)
 
     T, count = jnp.array(lengths, float), mdps.mu.shape[0]
@@ -106,7 +108,8 @@ def check(mdps: FiniteMDP, key: Key) -> Claim:
     """sup |V^ - V*_lam| falls as T^-1/2; eps_stat, quadratic in it, at least as fast and under the theorem's bound.
 
     The theorem promises the bound for a share 1 - delta of the paths; all of them are asked for. At the largest T
-    eps_stat is its asymptote, constant included, as far as the paths tell: within three standard errors of their mean.
+    eps_stat is its asymptote, constant included, as far as the paths tell: within five standard errors of their
+    mean, which chance exceeds once in a million runs.
     """
     curve = error_curve(mdps, key)
     loss_gap = rate(curve.T, curve.loss_gap)
@@ -116,7 +119,7 @@ def check(mdps: FiniteMDP, key: Key) -> Claim:
         # Slope at most -1/2, written with a positive right-hand side.
         at_most(0.5, -(loss_gap.slope + loss_gap.half_width)),
         at_most(jnp.max(curve.loss_gap / curve.bound[:, None]), 1),
-        at_most(jnp.abs(shares.mean() - 1), 3 * shares.std(ddof=1) / np.sqrt(shares.size)),
+        at_most(jnp.abs(shares.mean() - 1), 5 * shares.std(ddof=1) / np.sqrt(shares.size)),
     )
 
 
@@ -138,6 +141,7 @@ STATEMENT = Statement(
     check=check,
     without="ergodicity: a chain with two closed classes hides one of them from the path",
     counterexample=counterexample,
+    stationary=True,
     asymptotic=True,
     pooled=True,
 )
