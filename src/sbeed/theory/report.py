@@ -16,6 +16,9 @@ from sbeed.theory.claim import Statement
 # MDPs per program: jaxlib 0.10 on two cores can deadlock in batched linear algebra of thousands.
 AT_ONCE = 200
 
+# What runs once for a moment is not worth optimising; what iterates is.
+QUICK_COMPILE, FAST_CODE = {"xla_backend_optimization_level": 0}, {"xla_backend_optimization_level": 3}
+
 
 @dataclass(frozen=True)
 class Row:
@@ -65,9 +68,7 @@ def examine(statement: Statement, *, mdps: int, seed: int) -> Row:
     with jax.enable_x64(True):
         batch = _garnets(mdps, statement.states, statement.actions, statement.stationary, seed)
         key = jax.random.key(seed + 1)
-        # What runs once for a moment is not worth optimising; what iterates is.
-        level = 3 if statement.asymptotic else 0
-        jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": level})
+        jit = functools.partial(jax.jit, compiler_options=FAST_CODE if statement.asymptotic else QUICK_COMPILE)
         if statement.pooled:
             claims = [jit(statement.check)(batch, key)]
         else:
@@ -95,4 +96,4 @@ def examine(statement: Statement, *, mdps: int, seed: int) -> Row:
 def _garnets(count: int, states: int, actions: int, stationary: bool, seed: int) -> FiniteMDP:
     """Kept, because statements of one shape share their MDPs and compiling the generator takes seconds."""
     make = functools.partial(garnets, count=count, states=states, actions=actions, on_path=stationary)
-    return jax.jit(make)(jax.random.key(seed))
+    return jax.jit(make, compiler_options=QUICK_COMPILE)(jax.random.key(seed))
