@@ -24,11 +24,15 @@ def _batch(seed=0, length=4):
     return Transition(normal(keys[0], 3), normal(keys[1], 2), normal(keys[2]), normal(keys[3], 3), terminated, last)
 
 
-def _updated(config, seed=0, updates=3):
-    state = agent.init(config, SPEC, jax.random.key(seed))
-    step = jax.jit(lambda s, b, k: agent.update(config, SPEC, s, b, k))
+@jax.jit
+def _update(config, state, batch, key):
+    return agent.update(config, SPEC, state, batch, key)
+
+
+def _updated(config, updates=3):
+    state = agent.init(config, SPEC, jax.random.key(0))
     for i in range(updates):
-        state, metrics = step(state, _batch(i), jax.random.key(i))
+        state, metrics = _update(config, state, _batch(i), jax.random.key(i))
     return state, metrics
 
 
@@ -50,19 +54,12 @@ def test_a_population_is_its_members():
         _assert_close(jax.tree.map(lambda x, i=i: x[i], states), alone, 2e-5)
 
 
-def test_jit_is_eager():
-    state, batch, key = agent.init(CONFIG, SPEC, jax.random.key(0)), _batch(), jax.random.key(1)
-    eager, _ = agent.update(CONFIG, SPEC, state, batch, key)
-    jitted, _ = jax.jit(lambda s: agent.update(CONFIG, SPEC, s, batch, key))(state)
-    _assert_close(eager, jitted, 1e-5)
-
-
 def test_without_a_trace_later_steps_do_not_count():
     config = replace(CONFIG, trace=0.0)
     state, batch = agent.init(config, SPEC, jax.random.key(0)), _batch()
     changed = batch._replace(reward=batch.reward.at[:, 1:].set(9.0), action=batch.action.at[:, 1:].set(2.0))
-    one, _ = agent.update(config, SPEC, state, batch, jax.random.key(1))
-    two, _ = agent.update(config, SPEC, state, changed, jax.random.key(1))
+    one, _ = _update(config, state, batch, jax.random.key(1))
+    two, _ = _update(config, state, changed, jax.random.key(1))
     _assert_close(one, two, 0)
 
 
@@ -70,8 +67,8 @@ def test_a_trace_stops_at_the_episode_s_end():
     state, batch = agent.init(CONFIG, SPEC, jax.random.key(0)), _batch()
     batch = batch._replace(last=batch.last.at[:, 1].set(True))
     changed = batch._replace(reward=batch.reward.at[:, 2:].set(9.0))
-    one, _ = agent.update(CONFIG, SPEC, state, batch, jax.random.key(1))
-    two, _ = agent.update(CONFIG, SPEC, state, changed, jax.random.key(1))
+    one, _ = _update(CONFIG, state, batch, jax.random.key(1))
+    two, _ = _update(CONFIG, state, changed, jax.random.key(1))
     _assert_close(one.Q, two.Q, 0)
 
 
@@ -82,7 +79,7 @@ def test_the_dual_regresses_on_the_one_step_target_by_hand():
     v_next = jnp.where(batch.terminated[:, 0], 0, agent.value(state.V_slow, batch.next_obs[:, 0]))
     q = agent.action_values(state.Q, batch.obs[:, 0], jnp.tanh(batch.action[:, 0]))
     expected = jnp.mean((batch.reward[:, 0] + 0.99 * v_next - q) ** 2)
-    _, metrics = agent.update(config, SPEC, state, batch, jax.random.key(1))
+    _, metrics = _update(config, state, batch, jax.random.key(1))
     np.testing.assert_allclose(metrics["dual_loss"], expected, rtol=1e-5)
 
 

@@ -65,7 +65,7 @@ def test_garnet_branches_as_asked():
 
 
 def test_garnets_is_a_batch_of_different_mdps():
-    mdps = tabular.garnets(jax.random.key(0), 5)
+    mdps = jax.jit(lambda key: tabular.garnets(key, 5))(jax.random.key(0))
     assert mdps.P.shape == (5, 6, 3, 6)
     assert len(np.unique(mdps.gamma)) == 5
     np.testing.assert_array_equal(tabular.garnets(jax.random.key(0), 2, gamma=0.9).gamma, 0.9)

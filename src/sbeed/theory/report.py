@@ -17,7 +17,7 @@ from sbeed.theory.claim import Statement
 AT_ONCE = 200
 
 # What runs once for a moment is not worth optimising; what iterates is.
-QUICK_COMPILE, FAST_CODE = {"xla_backend_optimization_level": 0}, {"xla_backend_optimization_level": 3}
+QUICK_COMPILE, FAST_CODE = {"xla_backend_optimization_level": 0}, {"xla_backend_optimization_level": 1}
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from sbeed.envs.tabular import FiniteMDP
 from sbeed.types import Array, Key
@@ -27,17 +26,20 @@ def transition_counts(mdp: FiniteMDP, key: Key, lengths: tuple[int, ...]) -> Arr
         counts = counts + (jnp.arange(cells) == (s * actions + a) * states + s_next)
         return (s_next, counts), None
 
-    def chunk(carry: tuple[Array, Array], k: Key) -> tuple[tuple[Array, Array], None]:
-        return jax.lax.scan(step, carry, jax.random.uniform(k, (CHUNK, 2), jnp.float32))
+    def chunk(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        uniforms = jax.random.uniform(jax.random.fold_in(k_path, i), (CHUNK, 2), jnp.float32)
+        return jax.lax.scan(step, carry, uniforms)[0]
+
+    def until(carry: tuple[Array, Array], chunks: Array) -> tuple[tuple[Array, Array], Array]:
+        carry = jax.lax.fori_loop(chunks[0], chunks[1], chunk, carry)
+        return carry, carry[1]
 
     k_start, k_path = jax.random.split(key)
     start = jax.random.categorical(k_start, jnp.log(mdp.mu))
-    carry = (start, jnp.zeros(cells, jnp.int32))
-    snapshots = []
-    for i, chunks in enumerate(np.diff((0, *lengths)) // CHUNK):
-        carry, _ = jax.lax.scan(chunk, carry, jax.random.split(jax.random.fold_in(k_path, i), int(chunks)))
-        snapshots.append(carry[1])
-    return jnp.stack(snapshots).reshape(len(lengths), states, actions, states)
+    ends = jnp.array((0, *lengths)) // CHUNK
+    # One loop over the lengths: a loop for each would be compiled for each.
+    _, snapshots = jax.lax.scan(until, (start, jnp.zeros(cells, jnp.int32)), jnp.stack([ends[:-1], ends[1:]], axis=1))
+    return snapshots.reshape(len(lengths), states, actions, states)
 
 
 def empirical_mdp(mdp: FiniteMDP, counts: Array) -> FiniteMDP:
