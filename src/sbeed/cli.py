@@ -32,7 +32,7 @@ class Theory:
     """Check every statement of the paper on random finite MDPs. Exit code 1 if one fails."""
 
     mdps: int = 200
-    """Random MDPs for each algebraic statement, 1 to 100000; an asymptotic one takes a tenth of them, at least 2."""
+    """Random MDPs for each algebraic statement, 1 to 100000; asymptotic ones take a tenth, averages at least 20."""
     seed: int = 0
     """Seed of the MDPs and of the points at which statements are checked, at least 0."""
     only: tuple[str, ...] | None = None

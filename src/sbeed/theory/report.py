@@ -46,12 +46,13 @@ def run(
 ) -> list[Row]:
     """One row per statement, in their order; `on_row` hears of each as it ends.
 
-    mdps: how many for an algebraic statement; an asymptotic one takes a tenth of them, at least two.
+    mdps: how many for an algebraic statement; an asymptotic one takes a tenth of them, at least two, and one about an
+    average at least 20.
     """
     statements = list(statements)
 
     def work(statement: Statement) -> Row:
-        row = examine(statement, mdps=max(2, mdps // 10) if statement.asymptotic else mdps, seed=seed)
+        row = examine(statement, mdps=_how_many(statement, mdps), seed=seed)
         on_row(row)
         return row
 
@@ -60,6 +61,11 @@ def run(
         longest_first = sorted(statements, key=lambda statement: not statement.asymptotic)
         done = {row.name: row for row in pool.map(work, longest_first)}
     return [done[statement.name] for statement in statements]
+
+
+def _how_many(statement: Statement, mdps: int) -> int:
+    count = max(2, mdps // 10) if statement.asymptotic else mdps
+    return max(20, count) if statement.pooled else count
 
 
 def examine(statement: Statement, *, mdps: int, seed: int) -> Row:
