@@ -1,24 +1,14 @@
-"""Fully connected networks that also run on the host.
+"""Fully connected networks."""
 
-Every forward pass takes `xp`: jax.numpy inside a program, numpy to act for one observation without a dispatch.
-"""
-
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from sbeed.types import AnyArray, Array, Key
-
-Numpy = Any  # the module numpy or jax.numpy
-
-ACTIVATIONS: dict[str, Callable[[AnyArray, Numpy], AnyArray]] = {
-    "relu": lambda x, xp: xp.maximum(x, 0),
-    "tanh": lambda x, xp: xp.tanh(x),
-}
+from sbeed.models import forward
+from sbeed.types import Array, Key
 
 
 class MLP(eqx.Module):
@@ -48,17 +38,12 @@ class MLP(eqx.Module):
         self.activation = activation
         self.layer_norm = layer_norm
 
-    def hidden(self, x: AnyArray, xp: Numpy = jnp) -> AnyArray:
-        """The last hidden layer: features that are linear in the output.   [..., in] -> [..., width]"""
-        act = ACTIVATIONS[self.activation]
-        for W, b in zip(self.weights[:-1], self.biases[:-1]):
-            x = x @ W + b
-            if self.layer_norm:
-                x = x - x.mean(-1, keepdims=True)
-                x = x / xp.sqrt((x * x).mean(-1, keepdims=True) + 1e-5)
-            x = act(x, xp)
-        return x
+    def hidden(self, x: Array) -> Array:
+        """The last hidden layer: features that the output is linear in.   [..., in] -> [..., width]"""
+        return forward.hidden(
+            self.weights[:-1], self.biases[:-1], x, activation=self.activation, layer_norm=self.layer_norm, xp=jnp
+        )
 
-    def __call__(self, x: AnyArray, xp: Numpy = jnp) -> AnyArray:
+    def __call__(self, x: Array) -> Array:
         """[..., in] -> [..., out]"""
-        return self.hidden(x, xp) @ self.weights[-1] + self.biases[-1]
+        return forward.mlp(self.weights, self.biases, x, activation=self.activation, layer_norm=self.layer_norm, xp=jnp)

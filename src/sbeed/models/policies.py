@@ -1,83 +1,61 @@
 """Policies: what they draw, how likely it was, and what the environment gets of it.
 
-A policy draws a *raw* action, stores it and scores it; `squash` gives what the environment receives. For a tanh policy
-the raw action is the one before tanh, so that its density is exact even where tanh saturates.
+A policy draws a *raw* action, stores it and scores it; `squash` gives what the environment receives. For a squashed
+policy the raw action is the one before tanh, so that its density is exact even where tanh saturates.
+
+A policy is its `distribution`; everything else follows from it. `on_host` copies it into numpy, to act with.
 """
 
 import abc
+from functools import partial
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from sbeed.models.nets import MLP, Numpy
-from sbeed.types import AnyArray, Array, EnvSpec, Key
+from sbeed.models import forward, host
+from sbeed.models.features import Features
+from sbeed.models.host import HostCategorical, HostGaussian, HostPolicy
+from sbeed.models.nets import MLP
+from sbeed.models.normalize import Normalizer
+from sbeed.ops.prox import GaussianStep, gaussian_natural_gradient
+from sbeed.types import Array, Key, Scalar
 
 HALF_LOG_2PI = 0.5 * float(np.log(2 * np.pi))
 
 
-class Policy(eqx.Module):
-    """pi(a|s). Leading axes of obs are batch axes."""
+class Normal(eqx.Module):
+    """u ~ N(mean, diag exp(2 log_std)); with `squashed` the density is that of tanh(u), at u."""
 
-    @abc.abstractmethod
-    def sample(self, obs: Array, key: Key) -> tuple[Array, Array]:
-        """A raw action, differentiable in the parameters where actions are continuous, and its log-density."""
+    mean: Array  # [..., A]
+    log_std: Array  # [..., A]
+    squashed: bool = eqx.field(static=True)
 
-    @abc.abstractmethod
-    def log_prob(self, obs: Array, action: Array) -> Array:
-        """log pi of raw actions."""
+    def sample(self, key: Key) -> tuple[Array, Array]:
+        noise = jax.random.normal(key, self.mean.shape, self.mean.dtype)
+        u = self.mean + jnp.exp(self.log_std) * noise
+        return u, self._log_density(u, noise)
 
-    @abc.abstractmethod
-    def draw(self, obs: np.ndarray, rng: np.random.Generator) -> AnyArray:
-        """A raw action on the host, for one observation; the parameters must be numpy arrays."""
+    def log_prob(self, u: Array) -> Array:
+        return self._log_density(u, (u - self.mean) * jnp.exp(-self.log_std))
 
-    @abc.abstractmethod
-    def mode(self, obs: AnyArray, xp: Numpy = jnp) -> AnyArray:
-        """The raw action that the deterministic policy takes."""
+    def _log_density(self, u: Array, noise: Array) -> Array:
+        log_normal = jnp.sum(-0.5 * noise * noise - self.log_std - HALF_LOG_2PI, axis=-1)
+        return log_normal - _log_tanh_slope(u) if self.squashed else log_normal
 
-    @abc.abstractmethod
-    def squash(self, action: AnyArray, xp: Numpy = jnp) -> AnyArray:
-        """What the environment, or a critic, receives of a raw action."""
+    def mode(self) -> Array:
+        return self.mean
 
+    def kl(self, other: "Normal") -> Array:
+        """Sum over dimensions of (exp(2 d) - 1) / 2 - d + z^2 / 2,  d = log(std / std'),  z = (mean - mean') / std'
 
-def _normal_log_prob(x: Array, mean: Array, log_std: Array) -> Array:
-    z = (x - mean) * jnp.exp(-log_std)
-    return jnp.sum(-0.5 * z * z - log_std - HALF_LOG_2PI, axis=-1)
-
-
-class TanhGaussian(Policy):
-    """a = tanh(u), u ~ N(mean(s), diag std(s)^2), both from one network."""
-
-    net: MLP
-    log_std_min: float = eqx.field(static=True, default=-5.0)
-    log_std_max: float = eqx.field(static=True, default=2.0)
-
-    def distribution(self, obs: AnyArray, xp: Numpy = jnp) -> tuple[AnyArray, AnyArray]:
-        mean, log_std = xp.split(self.net(obs, xp), 2, axis=-1)
-        # A smooth clip: its gradient never vanishes altogether, so a std at the edge can come back.
-        middle, half = (self.log_std_max + self.log_std_min) / 2, (self.log_std_max - self.log_std_min) / 2
-        return mean, middle + half * xp.tanh(log_std)
-
-    def sample(self, obs: Array, key: Key) -> tuple[Array, Array]:
-        mean, log_std = self.distribution(obs)
-        noise = jax.random.normal(key, mean.shape, mean.dtype)
-        u = mean + jnp.exp(log_std) * noise
-        log_normal = jnp.sum(-0.5 * noise * noise - log_std - HALF_LOG_2PI, axis=-1)
-        return u, log_normal - _log_tanh_slope(u)
-
-    def log_prob(self, obs: Array, action: Array) -> Array:
-        return _normal_log_prob(action, *self.distribution(obs)) - _log_tanh_slope(action)
-
-    def draw(self, obs: np.ndarray, rng: np.random.Generator) -> AnyArray:
-        mean, log_std = self.distribution(obs, np)
-        return (mean + np.exp(log_std) * rng.standard_normal(mean.shape, np.float32)).astype(np.float32)
-
-    def mode(self, obs: AnyArray, xp: Numpy = jnp) -> AnyArray:
-        return self.distribution(obs, xp)[0]
-
-    def squash(self, action: AnyArray, xp: Numpy = jnp) -> AnyArray:
-        return xp.tanh(action)
+        The same before and after tanh: a bijection keeps KL. expm1, or a small KL is all rounding.
+        """
+        d = self.log_std - other.log_std
+        z = (self.mean - other.mean) * jnp.exp(-other.log_std)
+        return jnp.sum(0.5 * jnp.expm1(2 * d) - d + 0.5 * z * z, axis=-1)
 
 
 def _log_tanh_slope(u: Array) -> Array:
@@ -85,36 +63,220 @@ def _log_tanh_slope(u: Array) -> Array:
     return jnp.sum(2 * (jnp.log(2.0) - u - jax.nn.softplus(-2 * u)), axis=-1)
 
 
-class Categorical(Policy):
-    """pi(a|s) = softmax(net(s))_a; with no hidden layer on one-hot states it is a table."""
+class Finite(eqx.Module):
+    """A distribution over actions 0, 1, ..."""
+
+    log_probs: Array  # [..., actions]
+
+    def sample(self, key: Key) -> tuple[Array, Array]:
+        action = jax.random.categorical(key, self.log_probs)
+        return action, self.log_prob(action)
+
+    def log_prob(self, action: Array) -> Array:
+        return jnp.take_along_axis(self.log_probs, action[..., None].astype(int), axis=-1)[..., 0]
+
+    def mode(self) -> Array:
+        return jnp.argmax(self.log_probs, axis=-1)
+
+    def kl(self, other: "Finite") -> Array:
+        return jnp.sum(jnp.exp(self.log_probs) * (self.log_probs - other.log_probs), axis=-1)
+
+
+class Policy(eqx.Module):
+    """pi(a|s). Leading axes of obs are batch axes."""
+
+    @abc.abstractmethod
+    def distribution(self, obs: Array) -> Any:
+        """A Normal or a Finite, by observation."""
+
+    @abc.abstractmethod
+    def squash(self, action: Array) -> Array:
+        """What the environment, or a critic, receives of a raw action."""
+
+    @abc.abstractmethod
+    def explore(self, obs: Array, key: Key) -> Array:
+        """For each observation the raw form of an action uniform over all that the environment takes."""
+
+    @abc.abstractmethod
+    def on_host(self) -> HostPolicy:
+        """A copy that acts, in numpy."""
+
+    def sample(self, obs: Array, key: Key) -> tuple[Array, Array]:
+        """A raw action, differentiable in the parameters where actions are continuous, and its log-density."""
+        return self.distribution(obs).sample(key)
+
+    def log_prob(self, obs: Array, action: Array) -> Array:
+        """log pi of raw actions; of the action that the environment receives, so squashing counts."""
+        return self.distribution(obs).log_prob(action)
+
+    def mode(self, obs: Array) -> Array:
+        """The raw action that the deterministic policy takes."""
+        return self.distribution(obs).mode()
+
+    def kl(self, other: "Policy", obs: Array) -> Array:
+        """KL(self(.|s) || other(.|s)) at every state, in closed form; both of one kind.   [..., n] -> [...]"""
+        return self.distribution(obs).kl(other.distribution(obs))
+
+
+class GaussianPolicy(Policy):
+    """Continuous actions in [-1, 1]: by tanh if squashed, else the environment clips."""
+
+    squashed: eqx.AbstractClassVar[bool]
+
+    def squash(self, action: Array) -> Array:
+        return jnp.tanh(action) if self.squashed else action
+
+    def explore(self, obs: Array, key: Key) -> Array:
+        mean = self.mode(obs)
+        if self.squashed:  # short of the edge, whose raw action is infinite
+            return jnp.arctanh(jax.random.uniform(key, mean.shape, mean.dtype, -0.999, 0.999))
+        return jax.random.uniform(key, mean.shape, mean.dtype, -1, 1)
+
+
+class TanhGaussian(GaussianPolicy):
+    """a = tanh(u), u ~ N(mean(s), diag std(s)^2), both from one network."""
+
+    net: MLP  # [..., n] -> [..., 2 A]
+    log_std_min: float = eqx.field(static=True, default=-5.0)
+    log_std_max: float = eqx.field(static=True, default=2.0)
+    squashed: ClassVar[bool] = True
+
+    def distribution(self, obs: Array) -> Normal:
+        mean, log_std = forward.mean_and_log_std(self.net(obs), self.log_std_min, self.log_std_max, jnp)
+        return Normal(mean, log_std, squashed=True)
+
+    def on_host(self) -> HostPolicy:
+        outputs = partial(host.mean_and_std, _net_on_host(self.net), self.log_std_min, self.log_std_max)
+        return HostGaussian(outputs, self.net.biases[-1].shape[0] // 2, squashed=True)
+
+
+class Gaussian(GaussianPolicy):
+    """a ~ N(net(s), diag exp(2 log_std)): one standard deviation for all states."""
+
+    net: MLP
+    log_std: Array  # [A]
+    squashed: ClassVar[bool] = False
+
+    def distribution(self, obs: Array) -> Normal:
+        mean = self.net(obs)
+        return Normal(mean, jnp.broadcast_to(self.log_std, mean.shape), squashed=False)
+
+    def on_host(self) -> HostPolicy:
+        return _gaussian_on_host(_net_on_host(self.net), self.log_std)
+
+
+class LinearGaussian(GaussianPolicy):
+    """a ~ N(phi(s) weights, diag exp(2 log_std)), the paper's policy: only weights and log_std are trained."""
+
+    features: Features
+    weights: Array  # [D, A]
+    log_std: Array  # [A]
+    squashed: ClassVar[bool] = False
+
+    def distribution(self, obs: Array) -> Normal:
+        mean = self.features(obs) @ self.weights
+        return Normal(mean, jnp.broadcast_to(self.log_std, mean.shape), squashed=False)
+
+    def natural_gradient(self, obs: Array, g: "LinearGaussian", ridge: Scalar) -> "LinearGaussian":
+        """F^-1 g, F the Fisher information over the states given; zero for the features.   obs: [..., n]
+
+        ridge: relative to the mean square of a feature. At the median-trick bandwidth features are nearly collinear,
+        so without one float32 has no digits left.
+        """
+        phi = self.features(obs).reshape(-1, self.features.size)
+        # A GPU's default product keeps three digits, and a Gram matrix of those need not be positive.
+        gram = jnp.matmul(phi.T, phi, precision="highest") / phi.shape[0]
+        step = gaussian_natural_gradient(gram, self.log_std, GaussianStep(g.weights.T, g.log_std), ridge=ridge)
+        zero = jax.tree.map(jnp.zeros_like, self)
+        return eqx.tree_at(lambda p: (p.weights, p.log_std), zero, (step.weights.T, step.log_std))
+
+    def on_host(self) -> HostPolicy:
+        return _gaussian_on_host(_linear_on_host(self.features, self.weights), self.log_std)
+
+
+class CategoricalPolicy(Policy):
+    """Discrete actions: pi(a|s) = softmax(logits(s))_a"""
+
+    @abc.abstractmethod
+    def logits(self, obs: Array) -> Array:
+        """[..., n] -> [..., actions]"""
+
+    def distribution(self, obs: Array) -> Finite:
+        return Finite(jax.nn.log_softmax(self.logits(obs)))
+
+    def squash(self, action: Array) -> Array:
+        return action
+
+    def explore(self, obs: Array, key: Key) -> Array:
+        logits = self.logits(obs)
+        return jax.random.randint(key, logits.shape[:-1], 0, logits.shape[-1])
+
+
+class Categorical(CategoricalPolicy):
+    """logits(s) = net(s)"""
 
     net: MLP
 
-    def log_probs(self, obs: Array) -> Array:
-        """log pi of every action.   [..., actions]"""
-        return jax.nn.log_softmax(self.net(obs))
+    def logits(self, obs: Array) -> Array:
+        return self.net(obs)
 
-    def sample(self, obs: Array, key: Key) -> tuple[Array, Array]:
-        log_pi = self.log_probs(obs)
-        action = jax.random.categorical(key, log_pi)
-        return action, jnp.take_along_axis(log_pi, action[..., None], axis=-1)[..., 0]
-
-    def log_prob(self, obs: Array, action: Array) -> Array:
-        return jnp.take_along_axis(self.log_probs(obs), action[..., None].astype(int), axis=-1)[..., 0]
-
-    def draw(self, obs: np.ndarray, rng: np.random.Generator) -> int:
-        logits = self.net(obs, np)
-        return int(np.argmax(logits + rng.gumbel(size=logits.shape)))  # the Gumbel trick: argmax of these is a draw
-
-    def mode(self, obs: AnyArray, xp: Numpy = jnp) -> AnyArray:
-        return xp.argmax(self.net(obs, xp), axis=-1)
-
-    def squash(self, action: AnyArray, xp: Numpy = jnp) -> AnyArray:
-        return action
+    def on_host(self) -> HostPolicy:
+        return HostCategorical(_net_on_host(self.net), self.net.biases[-1].shape[0])
 
 
-def random_action(spec: EnvSpec, rng: np.random.Generator) -> AnyArray:
-    """What explores before there is a policy: uniform on the box, as a raw action of a tanh policy, or a fair die."""
-    if spec.action_kind == "discrete":
-        return int(rng.integers(spec.action_size))
-    return np.arctanh(rng.uniform(-0.999, 0.999, spec.action_size)).astype(np.float32)
+class LinearCategorical(CategoricalPolicy):
+    """logits(s) = phi(s) weights; with `Identity` features without a constant, on one-hot states, it is a table."""
+
+    features: Features
+    weights: Array  # [D, actions]
+
+    def logits(self, obs: Array) -> Array:
+        return self.features(obs) @ self.weights
+
+    def on_host(self) -> HostPolicy:
+        return HostCategorical(_linear_on_host(self.features, self.weights), self.weights.shape[1])
+
+
+class Normalized(Policy):
+    """A policy that sees normalised observations."""
+
+    policy: Policy
+    normalizer: Normalizer
+
+    def distribution(self, obs: Array) -> Any:
+        return self.policy.distribution(self.normalizer(obs))
+
+    def squash(self, action: Array) -> Array:
+        return self.policy.squash(action)
+
+    def explore(self, obs: Array, key: Key) -> Array:
+        return self.policy.explore(obs, key)
+
+    def on_host(self) -> HostPolicy:
+        actor = self.policy.on_host()
+        if self.normalizer.count > 0:
+            mean, inverse_std = _copy(self.normalizer.mean), _copy(self.normalizer.inverse_std)
+            actor.outputs = partial(host.standardized, actor.outputs, mean, inverse_std)
+        return actor
+
+
+def _gaussian_on_host(mean: Any, log_std: Array) -> HostPolicy:
+    return HostGaussian(partial(host.mean_with_std, mean, np.exp(_copy(log_std))), log_std.shape[0], squashed=False)
+
+
+def _net_on_host(net: MLP) -> Any:
+    return _mlp_on_host(net.weights, net.biases, net.activation, net.layer_norm)
+
+
+def _linear_on_host(features: Features, weights: Array) -> Any:
+    return _mlp_on_host(*features.layers(weights), "sin", False)
+
+
+def _mlp_on_host(weights: list[Array], biases: list[Array], activation: str, layer_norm: bool) -> Any:
+    layers = [_copy(W) for W in weights], [_copy(b) for b in biases]
+    return partial(host.network, *layers, activation, layer_norm)
+
+
+def _copy(x: Array) -> np.ndarray:
+    # Not a view: the device may use its memory again.
+    return np.array(x, np.float32, order="C")

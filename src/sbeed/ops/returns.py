@@ -12,6 +12,8 @@ import jax.numpy as jnp
 
 from sbeed.types import Array
 
+UNROLLED = 16  # paths up to this length need no loop: on a GPU each turn of one costs more than the arithmetic
+
 
 class Affine(NamedTuple):
     """The map x -> c + g x, elementwise."""
@@ -56,7 +58,7 @@ def _tails(steps: Affine) -> Affine:
         longer = compose(step, tail)
         return longer, longer
 
-    return jax.lax.scan(prepend, _identity_like(steps), steps, reverse=True)[1]
+    return jax.lax.scan(prepend, _identity_like(steps), steps, reverse=True, unroll=steps.c.shape[0] <= UNROLLED)[1]
 
 
 def _heads(steps: Affine) -> Affine:
@@ -65,7 +67,7 @@ def _heads(steps: Affine) -> Affine:
     def append(head: Affine, step: Affine) -> tuple[Affine, Affine]:
         return compose(head, step), head
 
-    return jax.lax.scan(append, _identity_like(steps), steps)[1]
+    return jax.lax.scan(append, _identity_like(steps), steps, unroll=steps.c.shape[0] <= UNROLLED)[1]
 
 
 def _identity_like(steps: Affine) -> Affine:

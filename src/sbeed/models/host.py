@@ -1,0 +1,116 @@
+"""Acting on the host: policies as plain numpy arrays, for one observation without the price of a dispatch.
+
+They travel to worker processes, so they pickle, and nothing here loads jax.
+"""
+
+import abc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from sbeed.models import forward
+
+
+class HostPolicy(abc.ABC):
+    """What acts: a policy's copy in numpy, without its density. Leading axes of obs are batch axes."""
+
+    __slots__ = ("actions", "outputs")
+
+    def __init__(self, outputs: Callable[[np.ndarray], Any], actions: int):
+        """outputs: observations to what the distribution is made of. actions: dimensions, or number if discrete."""
+        self.outputs, self.actions = outputs, actions
+
+    @abc.abstractmethod
+    def draw(self, obs: np.ndarray, rng: np.random.Generator) -> Any:
+        """A raw action: float32, or an integer if discrete."""
+
+    @abc.abstractmethod
+    def mode(self, obs: np.ndarray) -> Any:
+        """The raw action that the deterministic policy takes."""
+
+    @abc.abstractmethod
+    def squash(self, action: Any) -> Any:
+        """What the environment receives of a raw action."""
+
+    @abc.abstractmethod
+    def unsquash(self, action: Any) -> Any:
+        """The raw action of which the environment receives this one: for actions that no policy of ours drew."""
+
+    @abc.abstractmethod
+    def explore(self, rng: np.random.Generator) -> Any:
+        """The raw form of one action uniform over all that the environment takes."""
+
+
+class HostGaussian(HostPolicy):
+    """`outputs` gives the mean and the standard deviation, both float32."""
+
+    __slots__ = ("squashed",)
+
+    def __init__(self, outputs: Callable[[np.ndarray], tuple[Any, Any]], actions: int, squashed: bool):
+        super().__init__(outputs, actions)
+        self.squashed = squashed
+
+    def draw(self, obs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        mean, std = self.outputs(obs)
+        return mean + std * rng.standard_normal(mean.shape, np.float32)
+
+    def mode(self, obs: np.ndarray) -> np.ndarray:
+        return self.outputs(obs)[0]
+
+    def squash(self, action: np.ndarray) -> np.ndarray:
+        return np.tanh(action) if self.squashed else action
+
+    def unsquash(self, action: Any) -> np.ndarray:
+        action = np.asarray(action, np.float32)
+        return np.arctanh(np.clip(action, -0.999999, 0.999999)) if self.squashed else action
+
+    def explore(self, rng: np.random.Generator) -> np.ndarray:
+        if self.squashed:  # short of the edge, whose raw action is infinite
+            return np.arctanh(rng.uniform(-0.999, 0.999, self.actions)).astype(np.float32)
+        return rng.uniform(-1, 1, self.actions).astype(np.float32)
+
+
+class HostCategorical(HostPolicy):
+    """`outputs` gives the logits."""
+
+    __slots__ = ()
+
+    def draw(self, obs: np.ndarray, rng: np.random.Generator) -> Any:
+        logits = self.outputs(obs)
+        return (logits + rng.gumbel(size=logits.shape)).argmax(-1)  # the Gumbel trick: argmax of these is a draw
+
+    def mode(self, obs: np.ndarray) -> Any:
+        return self.outputs(obs).argmax(-1)
+
+    def squash(self, action: Any) -> Any:
+        return action
+
+    def unsquash(self, action: Any) -> Any:
+        return action
+
+    def explore(self, rng: np.random.Generator) -> int:
+        return int(rng.integers(self.actions))
+
+
+def network(
+    weights: list[np.ndarray], biases: list[np.ndarray], activation: str, layer_norm: bool, obs: np.ndarray
+) -> np.ndarray:
+    """`outputs` of a network: the logits or the mean."""
+    return forward.mlp(weights, biases, obs, activation=activation, layer_norm=layer_norm, xp=np)
+
+
+def mean_and_std(net: Callable, low: float, high: float, obs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """`outputs` of a Gaussian whose network gives both."""
+    mean, log_std = forward.mean_and_log_std(net(obs), low, high, np)
+    return mean, np.exp(log_std)
+
+
+def mean_with_std(mean: Callable, std: np.ndarray, obs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """`outputs` of a Gaussian with one standard deviation for all states."""
+    return mean(obs), std
+
+
+def standardized(outputs: Callable, mean: np.ndarray, inverse_std: np.ndarray, obs: np.ndarray) -> Any:
+    """`outputs` of a policy that sees normalised observations."""
+    return outputs(forward.standardize(mean, inverse_std, obs, np))

@@ -1,0 +1,72 @@
+"""Running scales: of observations, and of the return that rewards add up to. Data, never trained."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from sbeed.models import forward
+from sbeed.types import Array, Scalar
+
+
+class Normalizer(eqx.Module):
+    """x -> clip((x - mean) / sqrt(var + 1e-8), -10, 10) with the mean and variance of all rows seen; x before any."""
+
+    count: Array  # []
+    mean: Array  # [n]
+    var: Array  # [n]
+
+    def __init__(self, size: int):
+        self.count, self.mean, self.var = jnp.float32(0), jnp.zeros(size, jnp.float32), jnp.ones(size, jnp.float32)
+
+    def update(self, x: Array) -> "Normalizer":
+        """The same with the rows of x seen as well.   x: [N, n]
+
+        Chan's merge of two samples: no sum of squares is kept, so a mean far from zero costs no digits.
+        """
+        x = jax.lax.stop_gradient(x)
+        count = self.count + x.shape[0]
+        new = x.shape[0] / count  # the share of the new rows
+        shift = x.mean(0) - self.mean
+        mean = self.mean + new * shift
+        var = (1 - new) * self.var + new * x.var(0) + new * (1 - new) * shift**2
+        return eqx.tree_at(lambda n: (n.count, n.mean, n.var), self, (count, mean, var))
+
+    @property
+    def inverse_std(self) -> Array:
+        return 1 / jnp.sqrt(self.var + 1e-8)
+
+    def __call__(self, x: Array) -> Array:
+        """[..., n] -> [..., n]"""
+        mean, inverse_std = jax.lax.stop_gradient((self.mean, self.inverse_std))
+        return jnp.where(self.count > 0, forward.standardize(mean, inverse_std, x, jnp), x)
+
+
+class ReturnScale(eqx.Module):
+    """The standard deviation of G_t = r_t + gamma G_{t-1}, over all steps seen; G starts from 0 in every episode.
+
+    What a reward is divided by to bring V to the order of 1. It is not subtracted from: a shift would change the task.
+    """
+
+    seen: Normalizer  # of G, as rows of one number
+    open: Array  # G of the episode under way: carried from one chunk to the next
+
+    def __init__(self) -> None:
+        self.seen, self.open = Normalizer(1), jnp.float32(0)
+
+    def update(self, reward: Array, last: Array, gamma: Scalar) -> "ReturnScale":
+        """The same with consecutive steps of one path seen as well.   reward, last: [N]"""
+
+        def step(before: Array, now: tuple[Array, Array]) -> tuple[Array, Array]:
+            r, ends = now
+            G = (r + gamma * before).astype(before.dtype)
+            return jnp.where(ends, 0, G), G
+
+        carried, G = jax.lax.scan(step, self.open, jax.lax.stop_gradient((reward, last)))
+        return eqx.tree_at(lambda s: (s.seen, s.open), self, (self.seen.update(G[:, None]), carried))
+
+    @property
+    def scale(self) -> Array:
+        """At least 1e-8; 1 before there are data, and while every return is the same: then nothing is known.   []"""
+        mean, var = self.seen.mean[0], self.seen.var[0]
+        known = (self.seen.count > 0) & (var > 1e-10 * mean**2)  # more than rounding
+        return jax.lax.stop_gradient(jnp.where(known, jnp.maximum(jnp.sqrt(var), 1e-8), 1))

@@ -1,0 +1,32 @@
+"""Networks: what the options do, and where the features are."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from sbeed.models.nets import MLP
+
+
+def test_two_layers_by_hand():
+    net = MLP((1, 2, 1), key=jax.random.key(0))
+    net = eqx.tree_at(
+        lambda n: (n.weights, n.biases),
+        net,
+        ([jnp.array([[1.0, -1.0]]), jnp.array([[2.0], [3.0]])], [jnp.array([0.0, 1.0]), jnp.array([0.5])]),
+    )
+    # x = 2: relu(2, -2 + 1) = (2, 0), and 2 * 2 + 3 * 0 + .5.   x = -1: relu(-1, 1 + 1) = (0, 2), and 3 * 2 + .5
+    np.testing.assert_allclose(net(jnp.array([[2.0], [-1.0]])), [[4.5], [6.5]])
+    np.testing.assert_allclose(net.hidden(jnp.array([[2.0], [-1.0]])), [[2, 0], [0, 2]])
+
+
+def test_layer_norm_ignores_the_scale_of_its_input():
+    net = MLP((3, 16, 1), key=jax.random.key(0), layer_norm=True)
+    net = eqx.tree_at(lambda n: n.biases, net, [jnp.zeros_like(b) for b in net.biases])
+    x = jax.random.normal(jax.random.key(1), (5, 3), jnp.float32)
+    np.testing.assert_allclose(net(x), net(10 * x), rtol=1e-3)
+
+
+def test_last_scale_zero_starts_from_the_zero_function():
+    net = MLP((3, 8, 2), key=jax.random.key(0), last_scale=0.0)
+    np.testing.assert_array_equal(net(jnp.ones((4, 3))), 0)
