@@ -1,38 +1,58 @@
-"""The learner's update: what it regresses on, and that a population is nothing but its members."""
+"""The learner's update: each player's step against the paper's formula, and that a population is its members."""
 
 from dataclasses import replace
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.flatten_util import ravel_pytree
 
-from sbeed.agents.sbeed import agent
+from sbeed.agents.sbeed import agent, equations
 from sbeed.agents.sbeed.config import SBEEDConfig
-from sbeed.training.population import members
+from sbeed.agents.sbeed.presets import PRESETS, preset
+from sbeed.data import replay as ring
 from sbeed.types import EnvSpec, Transition
 
-SPEC = EnvSpec("probe", 3, "box", 2, None)
-CONFIG = SBEEDConfig(width=16, batch_size=8, segment_length=4, trace=0.5, replay_share=0.3, kappa=0.05)
+BOX = EnvSpec("box", 3, "box", 2, None)
+DISCRETE = EnvSpec("discrete", 3, "discrete", 4, None)
+CRITIC = SBEEDConfig(hidden=(8,), batch_size=8, segment_length=4, k=4, trace=0.5, V_actions="both", kappa=0.05)
+# The theorem's own setting: one-step L_eta on replayed actions, plain gradients, no slow copy, nothing whitened.
+PLAIN = SBEEDConfig(
+    hidden=(8,),
+    batch_size=8,
+    dual="net",
+    twins=1,
+    squash=False,
+    V_actions="replay",
+    pi_gradient="score",
+    kappa=1.0,
+    eta=0.3,
+    adapt_lam=False,
+    optimizer="sgd",
+    V_step_size=1.0,
+    pi_step_size=1.0,
+    dual_step_size=0.1,
+)
 
 
-def _batch(seed=0, length=4):
+def _batch(seed=0, length=4, spec=BOX, starts=8):
     keys = jax.random.split(jax.random.key(seed), 6)
-    normal = lambda k, *shape: jax.random.normal(k, (8, length, *shape), jnp.float32)
-    last = jax.random.bernoulli(keys[4], 0.3, (8, length))
-    terminated = last & jax.random.bernoulli(keys[5], 0.5, (8, length))
-    return Transition(normal(keys[0], 3), normal(keys[1], 2), normal(keys[2]), normal(keys[3], 3), terminated, last)
+    normal = lambda k, *shape: jax.random.normal(k, (starts, length, *shape), jnp.float32)
+    action = normal(keys[1], 2) if spec is BOX else jax.random.randint(keys[1], (starts, length), 0, 4)
+    last = jax.random.bernoulli(keys[4], 0.3, (starts, length))
+    terminated = last & jax.random.bernoulli(keys[5], 0.5, (starts, length))
+    return Transition(normal(keys[0], 3), action, normal(keys[2]), normal(keys[3], 3), terminated, last)
 
 
-@jax.jit
-def _update(config, state, batch, key):
-    return agent.update(config, SPEC, state, batch, key)
+_update = jax.jit(agent.update, static_argnums=1)
 
 
-def _updated(config, updates=3):
-    state = agent.init(config, SPEC, jax.random.key(0))
+def _updated(config, updates=3, spec=BOX):
+    state = agent.init(config, spec, jax.random.key(0))
     for i in range(updates):
-        state, metrics = _update(config, state, _batch(i), jax.random.key(i))
+        state, metrics = _update(config, spec, state, _batch(i, config.length, spec), jax.random.key(i))
     return state, metrics
 
 
@@ -41,59 +61,241 @@ def _assert_close(one, two, tolerance):
         np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance)
 
 
-def test_a_population_is_its_members():
-    variants = [{"trace": 0.0}, {"trace": 0.9, "eta": 0.5}, {"kappa": 1.0, "lam": 0.05}]
-    configs = members(CONFIG, variants)
-    states = jax.vmap(lambda c, k: agent.init(c, SPEC, k))(configs, jax.vmap(jax.random.key)(jnp.zeros(3, int)))
-    step = jax.jit(jax.vmap(lambda c, s, b, k: agent.update(c, SPEC, s, b, k), in_axes=(0, 0, None, None)))
-    for i in range(3):
-        states, _ = step(configs, states, _batch(i), jax.random.key(i))
-    for i, variant in enumerate(variants):
-        alone, _ = _updated(replace(CONFIG, **variant))
-        # Batched matrix products sum in another order; three Adam steps of 3e-4 keep the difference below this.
-        _assert_close(jax.tree.map(lambda x, i=i: x[i], states), alone, 2e-5)
+# ------------------------------------------------------------------------------------------------- players' steps
 
 
-def test_without_a_trace_later_steps_do_not_count():
-    config = replace(CONFIG, trace=0.0)
-    state, batch = agent.init(config, SPEC, jax.random.key(0)), _batch()
+@pytest.fixture(scope="module")
+def plain():
+    """A state whose dual is not zero, a batch of one-step segments, and the state after one update."""
+    state, batch = agent.init(PLAIN, BOX, jax.random.key(0)), _batch(length=1)
+    net = eqx.tree_at(lambda n: n.weights[-1], state.dual.net, jnp.full_like(state.dual.net.weights[-1], 0.3))
+    state = state._replace(dual=replace(state.dual, net=net))
+    after, _ = _update(PLAIN, BOX, state, batch, jax.random.key(1))
+    return state, jax.tree.map(lambda x: x[:, 0], batch), after
+
+
+def _seen_by_hand(state, after, batch):
+    """delta, v and rho of the theorem, with the dual that V's and pi's steps used: the one after its own step."""
+    v = agent.value(state.V, batch.obs)
+    v_next = agent.value(state.V, batch.next_obs)
+    log_pi = state.pi.log_prob(batch.obs, batch.action)
+    delta = equations.delta_one_step(batch.reward, log_pi, v_next, batch.terminated, gamma=PLAIN.gamma, lam=PLAIN.lam)
+    return delta, v, v + after.dual(batch.obs, batch.action)[0]
+
+
+def _per_sample(f, tree):
+    """Gradients of a batch of outputs in flat parameters.   [B, D]"""
+    flat, rebuild = ravel_pytree(tree)
+    return jax.jacobian(lambda w: f(rebuild(w)))(flat)
+
+
+def test_V_steps_along_the_theorem_s_gradient_with_nu_held(plain):
+    state, batch, after = plain
+    delta, v, rho = _seen_by_hand(state, after, batch)
+    dv = _per_sample(lambda V: agent.value(V, batch.obs), state.V)
+    dv_next = _per_sample(lambda V: agent.value(V, batch.next_obs), state.V) * ~batch.terminated[:, None]
+    held = equations.V_gradient(delta, v, rho, dv, dv_next, gamma=PLAIN.gamma, eta=PLAIN.eta)
+    # rho = V + nu moves with V: -eta (delta - rho)^2 adds 2 eta E[(delta - rho) dV(s)]
+    moving = held + 2 * PLAIN.eta * equations.mean((delta - rho)[:, None] * dv)
+    moved = ravel_pytree(state.V)[0] - ravel_pytree(after.V)[0]
+    np.testing.assert_allclose(moved, moving, rtol=2e-4, atol=2e-5)
+
+
+def test_pi_steps_along_the_theorem_s_gradient_without_its_lam(plain):
+    state, batch, after = plain
+    delta, v, rho = _seen_by_hand(state, after, batch)
+    dlog_pi = _per_sample(lambda pi: pi.log_prob(batch.obs, batch.action), state.pi)
+    theorem = equations.pi_gradient(delta, v, rho, dlog_pi, lam=PLAIN.lam, eta=PLAIN.eta)
+    moved = ravel_pytree(state.pi)[0] - ravel_pytree(after.pi)[0]
+    np.testing.assert_allclose(moved, theorem / (2 * PLAIN.lam), rtol=2e-4, atol=2e-5)
+
+
+def test_nu_regresses_on_the_bellman_error(plain):
+    state, batch, after = plain
+    delta, v, _ = _seen_by_hand(state, after, batch)
+
+    def loss(dual):
+        return jnp.mean((delta - v - dual(batch.obs, batch.action)[0]) ** 2)
+
+    g = ravel_pytree(eqx.filter_grad(loss)(state.dual))[0]
+    moved = ravel_pytree(state.dual)[0] - ravel_pytree(after.dual)[0]
+    np.testing.assert_allclose(moved, 0.1 * g, rtol=2e-4, atol=1e-6)
+
+
+def test_a_critic_regresses_on_the_one_step_target():
+    # One step: each critic's loss is the mean of (r + gamma V_slow(s') (1 - terminated) - Q(s, a))^2
+    config = SBEEDConfig(hidden=(8,), batch_size=8)
+    state, batch = agent.init(config, BOX, jax.random.key(0)), _batch(length=1)
+    v_next = jnp.where(batch.terminated, 0, agent.value(state.V_slow, batch.next_obs))
+    q = state.dual(batch.obs, jnp.tanh(batch.action))
+    _, metrics = _update(config, BOX, state, batch, jax.random.key(1))
+    np.testing.assert_allclose(metrics["dual_residual"], jnp.mean((batch.reward + 0.99 * v_next - q) ** 2), rtol=1e-5)
+
+
+def test_a_discrete_soft_value_is_the_mean_over_actions():
+    config = SBEEDConfig(hidden=(8,), batch_size=8, lam=0.5)
+    state = agent.init(config, DISCRETE, jax.random.key(0))
+    obs = jax.random.normal(jax.random.key(1), (5, 3), jnp.float32)
+    each = [state.dual(obs, jnp.full(5, a)).min(0) for a in range(4)]
+    log_pi = [state.pi.log_prob(obs, jnp.full(5, a)) for a in range(4)]
+    expected = sum(jnp.exp(lp) * (q - 0.5 * lp) for q, lp in zip(each, log_pi))
+    np.testing.assert_allclose(agent.soft_values(state, state.pi, obs, jax.random.key(2)), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("policy", "spec"), [("rbf", BOX), ("mlp", BOX), ("mlp", DISCRETE)])
+def test_a_KL_step_stays_inside_its_radius(policy, spec):
+    config = replace(PLAIN, pi_prox="kl", kl_radius=0.01, policy=policy, whiten=True, pi_step_size=10.0)
+    _, metrics = _updated(config, updates=1, spec=spec)
+    assert 0.003 < metrics["kl"] < 0.02  # quadratic to second order: near the radius when the cap binds
+
+
+# ------------------------------------------------------------------------------------------------- targets and ends
+
+
+def test_one_step_targets_do_not_look_further():
+    config = replace(CRITIC, k=1)
+    state, batch = agent.init(config, BOX, jax.random.key(0)), _batch()
     changed = batch._replace(reward=batch.reward.at[:, 1:].set(9.0), action=batch.action.at[:, 1:].set(2.0))
-    one, _ = _update(config, state, batch, jax.random.key(1))
-    two, _ = _update(config, state, changed, jax.random.key(1))
+    one, _ = _update(config, BOX, state, batch, jax.random.key(1))
+    two, _ = _update(config, BOX, state, changed, jax.random.key(1))
     _assert_close(one, two, 0)
 
 
-def test_a_trace_stops_at_the_episode_s_end():
-    state, batch = agent.init(CONFIG, SPEC, jax.random.key(0)), _batch()
+@pytest.mark.parametrize("fields", [{}, {"dual_log_pi": 0.5}], ids=["own", "mixed"])
+def test_a_target_stops_at_the_episode_s_end(fields):
+    config = replace(CRITIC, **fields)
+    state, batch = agent.init(config, BOX, jax.random.key(0)), _batch()
     batch = batch._replace(last=batch.last.at[:, 1].set(True))
-    changed = batch._replace(reward=batch.reward.at[:, 2:].set(9.0))
-    one, _ = _update(CONFIG, state, batch, jax.random.key(1))
-    two, _ = _update(CONFIG, state, changed, jax.random.key(1))
-    _assert_close(one.Q, two.Q, 0)
+    changed = batch._replace(reward=batch.reward.at[:, 2:].set(9.0), action=batch.action.at[:, 2:].set(0.3))
+    one, _ = _update(config, BOX, state, batch, jax.random.key(1))
+    two, _ = _update(config, BOX, state, changed, jax.random.key(1))
+    _assert_close(one.dual, two.dual, 0)
 
 
-def test_the_dual_regresses_on_the_one_step_target_by_hand():
-    # trace 0: the loss of each critic is the mean of (r + gamma V_slow(s') (1 - terminated) - Q(s, a))^2
-    config = replace(CONFIG, trace=0.0)
-    state, batch = agent.init(config, SPEC, jax.random.key(0)), _batch()
-    v_next = jnp.where(batch.terminated[:, 0], 0, agent.value(state.V_slow, batch.next_obs[:, 0]))
-    q = agent.action_values(state.Q, batch.obs[:, 0], jnp.tanh(batch.action[:, 0]))
-    expected = jnp.mean((batch.reward[:, 0] + 0.99 * v_next - q) ** 2)
-    _, metrics = _update(config, state, batch, jax.random.key(1))
-    np.testing.assert_allclose(metrics["dual_loss"], expected, rtol=1e-5)
+# ------------------------------------------------------------------------------------------------- copies, lam, steps
 
 
 def test_lam_rises_when_the_entropy_is_too_low():
-    low, _ = _updated(replace(CONFIG, entropy_target=5.0))
-    high, _ = _updated(replace(CONFIG, entropy_target=-5.0))
-    held, _ = _updated(replace(CONFIG, adapt_lam=False))
+    low, _ = _updated(replace(CRITIC, entropy_target=5.0))
+    high, _ = _updated(replace(CRITIC, entropy_target=-5.0))
+    held, _ = _updated(replace(CRITIC, adapt_lam=False))
     assert low.log_lam > held.log_lam > high.log_lam
     assert held.log_lam == pytest.approx(np.log(0.2))
 
 
-def test_the_slow_copy_follows_slowly():
-    state, _ = _updated(CONFIG, updates=1)
-    start = agent.init(CONFIG, SPEC, jax.random.key(0))
-    moved = jax.tree.map(lambda new, old: jnp.abs(new - old).max(), (state.V, state.V_slow), (start.V, start.V))
-    for fast, slow in zip(jax.tree.leaves(moved[0]), jax.tree.leaves(moved[1]), strict=True):
-        np.testing.assert_allclose(slow, 0.005 * fast, rtol=0.05, atol=1e-7)
+def test_slow_copies_follow_slowly():
+    config = replace(CRITIC, pi_slow_rate=0.01)
+    start = agent.init(config, BOX, jax.random.key(0))
+    state, _ = _updated(config, updates=1)
+    for fast, slow, before, rate in (
+        (state.V, state.V_slow, start.V, 0.005),
+        (state.pi, state.pi_slow, start.pi, 0.01),
+    ):
+        fast, slow, before = (ravel_pytree(tree)[0] for tree in (fast, slow, before))
+        np.testing.assert_allclose(slow - before, rate * (fast - before), rtol=0.05, atol=1e-7)
+
+
+def test_who_is_deployed_is_the_slow_copy():
+    state, _ = _updated(replace(CRITIC, pi_slow_rate=0.01))
+    assert agent.deployed(CRITIC, state) is state.pi_slow
+    assert agent.actor(CRITIC, state) is state.pi
+    assert agent.deployed(replace(CRITIC, normalize_observations=True), state).policy is state.pi_slow
+
+
+def test_steps_decay_with_the_iterations():
+    state = agent.init(PLAIN, BOX, jax.random.key(0))
+    late = state._replace(iteration=jnp.int32(30))
+    config = replace(PLAIN, step_decay=0.1)
+    one, two = (_update(config, BOX, s, _batch(length=1), jax.random.key(1))[0] for s in (state, late))
+    start, first, second = (ravel_pytree(s.V)[0] for s in (state, one, two))
+    # 1 / (1 + .1 * 30) = 1/4; nu's own step is shorter too, so V's direction may differ a little.
+    np.testing.assert_allclose(jnp.linalg.norm(second - start) / jnp.linalg.norm(first - start), 0.25, rtol=0.05)
+
+
+# ------------------------------------------------------------------------------------------------- a whole round
+
+
+def _replay(spec, size=64):
+    flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), _batch(3, 4, spec, starts=size // 4))
+    return ring.insert(ring.empty(spec, size), flat)
+
+
+SMALL = dict(hidden=(8,), batch_size=16, warmup=16, replay_capacity=64, steps_per_iteration=8, updates_per_iteration=2)
+PAPER = dict(k=4, segment_length=4, pi_batch_size=8, pi_newest=16, features=5, **SMALL)
+
+
+@pytest.mark.parametrize("spec", [BOX, DISCRETE], ids=lambda spec: spec.action_kind)
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("default", SMALL),
+        ("paper", PAPER),
+        ("paper", {**PAPER, "dual": "linear", "dual_l2": 1e-3}),
+        ("paper", {**PAPER, "dual_sees": "all", "dual_steps": 3, "policy": "mlp", "squash": False}),
+    ],
+    ids=["default", "paper", "exact dual", "inner steps"],
+)
+def test_every_form_runs_a_round_and_changes_every_player(spec, name, fields):
+    config = replace(preset(name, spec), **fields)
+    agent.check(config, spec)
+    replay = _replay(spec)
+
+    @jax.jit
+    def round(state, key):
+        return agent.iterate(config, spec, agent.prepare(config, spec, state, replay, key), replay, key)
+
+    before = agent.init(config, spec, jax.random.key(0))
+    after, metrics = round(before, jax.random.key(1))
+    assert all(np.isfinite(value) for value in metrics.values()), metrics
+    for player in ("pi", "V", "dual"):
+        old, new = (ravel_pytree(getattr(s, player))[0] for s in (before, after))
+        assert not np.array_equal(old, new), player
+    assert jax.tree.structure(before) == jax.tree.structure(after)
+    assert [x.dtype for x in jax.tree.leaves(before)] == [x.dtype for x in jax.tree.leaves(after)]
+
+
+def test_a_population_is_its_members():
+    fields = [{"trace": 0.0}, {"trace": 0.9, "eta": 0.5}, {"kappa": 1.0, "lam": 0.05}]
+    each = [jax.tree.map(np.float32, replace(CRITIC, **one)) for one in fields]
+    configs = jax.tree.map(lambda *x: jnp.stack(x), *each)
+    states = jax.vmap(lambda c: agent.init(c, BOX, jax.random.key(0)))(configs)
+    step = jax.jit(jax.vmap(lambda c, s, b, k: agent.update(c, BOX, s, b, k), in_axes=(0, 0, None, None)))
+    for i in range(3):
+        states, _ = step(configs, states, _batch(i), jax.random.key(i))
+    for i, config in enumerate(each):
+        alone, _ = _updated(config)
+        # Batched matrix products sum in another order; three Adam steps of 1e-3 keep the difference below this.
+        _assert_close(jax.tree.map(lambda x, i=i: x[i], states), alone, 1e-4)
+
+
+# ------------------------------------------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ({"lam": -0.1}, r"lam: must lie in \(0, inf\), got -0.1"),
+        ({"eta": 1.5}, r"eta: must lie in \[0, 1\], got 1.5"),
+        ({"k": 10, "replay_capacity": 8}, "k: must not exceed the replay's 8, got 10"),
+        ({"k": 10, "segment_length": 5}, "k: must not exceed segment_length, 5, got 10"),
+        ({"k": 10, "warmup": 5}, "warmup: must bring a segment of 10, got 5"),
+        ({"dual": "net", "V_actions": "replay"}, "pi_gradient: must be score unless dual is critic, got pathwise"),
+        ({"dual": "net", "pi_gradient": "score"}, "V_actions: must be replay unless dual is critic, got policy"),
+        ({"policy": "table"}, "policy: must not be table for a box of actions, got table"),
+        ({"dual_sees": "all"}, "dual_sees: must be first where dual is critic, got all"),
+    ],
+)
+def test_a_config_that_cannot_run_is_refused_in_one_line(fields, complaint):
+    with pytest.raises(ValueError, match=f"^{complaint}$"):
+        agent.check(replace(SBEEDConfig(), **fields), BOX)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("spec", [BOX, DISCRETE], ids=lambda spec: spec.action_kind)
+def test_presets_pass_their_own_check(name, spec):
+    agent.check(preset(name, spec), spec)
+
+
+def test_an_unknown_preset_is_refused_with_the_names():
+    with pytest.raises(ValueError, match="preset: must be one of default, paper, got 'fast'"):
+        preset("fast", BOX)

@@ -1,168 +1,495 @@
-"""SBEED with a structured dual: rho(s, a) = Q(s, a) - lam log pi(a|s).
+"""SBEED: V and pi in the primal, rho in the dual, one update of each on a batch of segments.
 
-At the dual optimum rho*(s, a) = r + gamma E V(s') - lam log pi(a|s), and log pi is known: what is left to learn is Q, a
-soft action value. One update evaluates every network once per state of a segment, then calls the equations on arrays.
+The networks are evaluated once per state of a segment; from there on there are arrays, and `equations` has the maths.
 """
 
-from typing import NamedTuple
+from dataclasses import fields
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
+from jax.flatten_util import ravel_pytree
 
+from sbeed.agents.base import Agent
+from sbeed.agents.knobs import check_ranges
+from sbeed.agents.sbeed import dual as duals
 from sbeed.agents.sbeed import equations
 from sbeed.agents.sbeed.config import SBEEDConfig
-from sbeed.data.replay import Replay, sample
+from sbeed.agents.sbeed.presets import preset
+from sbeed.data.replay import Replay, newest, sample
+from sbeed.models.features import FourierFeatures, Identity, median_bandwidth
 from sbeed.models.nets import MLP
-from sbeed.models.policies import Policy, TanhGaussian
-from sbeed.types import Array, EnvSpec, Key, Transition
+from sbeed.models.normalize import Normalizer, ReturnScale
+from sbeed.models.policies import (
+    Categorical,
+    Finite,
+    Gaussian,
+    LinearCategorical,
+    LinearGaussian,
+    Normalized,
+    Policy,
+    TanhGaussian,
+)
+from sbeed.ops.prox import capped_step_size, natural_gradient_by_products
+from sbeed.types import Array, EnvSpec, Key, Scalar, Transition
+
+_FLOATS = [f.name for f in fields(SBEEDConfig) if f.type in (float, "float")]
+_STATIC = [f.name for f in fields(SBEEDConfig) if f.name not in _FLOATS]
+jax.tree_util.register_dataclass(SBEEDConfig, data_fields=_FLOATS, meta_fields=_STATIC)
+
+FISHER_RIDGE = 1e-4  # of the mean diagonal: random features at the median distance are nearly dependent
+Metrics = dict[str, Array]
 
 
 class Learner(NamedTuple):
     """Everything that learning changes."""
 
     pi: Policy
+    pi_slow: Policy
     V: MLP
     V_slow: MLP
-    Q: MLP  # two of them, stacked: every array has a leading axis of 2
+    dual: duals.Dual
     log_lam: Array
+    normalizer: Normalizer
+    returns: ReturnScale
     opt: dict[str, optax.OptState]
+    iteration: Array
+
+
+class Seen(NamedTuple):
+    """What an update knows of its batch once the networks have been evaluated; gradients stop here."""
+
+    lam: Array
+    log_pi: Array  # of the replayed actions, within its bound: [B, L]
+    v_next: Array  # of the states reached, as the bootstrap takes them: [B, L]
+    delta: Array  # each start's target: [B, starts]
+    inputs: tuple[Array, Array, Array | None]  # what rho sees of each start: its state, action and perhaps later ones
+
+
+# ------------------------------------------------------------------------------------------------- beginnings
+
+
+def check(config: SBEEDConfig, spec: EnvSpec) -> None:
+    """A ValueError in one line for a config that cannot run on this environment."""
+    check_ranges(config)
+    box, critic = spec.action_kind == "box", config.dual == "critic"
+    rules = (
+        ("k", config.k <= config.replay_capacity, f"must not exceed the replay's {config.replay_capacity}"),
+        ("k", config.k <= config.length, f"must not exceed segment_length, {config.length}"),
+        ("replay_capacity", config.length <= config.replay_capacity, f"must hold a segment of {config.length}"),
+        ("warmup", config.length <= config.warmup, f"must bring a segment of {config.length}"),
+        ("newest", config.length <= (config.newest or config.length), f"must hold a segment of {config.length}"),
+        ("pi_newest", config.length <= (config.pi_newest or config.length), f"must hold a segment of {config.length}"),
+        ("steps_per_iteration", config.steps_per_iteration <= config.replay_capacity, "must not exceed the replay"),
+        ("pi_gradient", critic or config.pi_gradient == "score", "must be score unless dual is critic"),
+        ("V_actions", critic or config.V_actions == "replay", "must be replay unless dual is critic"),
+        ("dual_log_pi", critic or config.dual_log_pi == 0, "must be 0 unless dual is critic"),
+        ("dual_sees", not critic or config.dual_sees == "first", "must be first where dual is critic"),
+        ("twins", config.dual != "linear" or config.twins == 1, "must be 1 where the dual is solved exactly"),
+        ("policy", config.policy != "table" or not box, "must not be table for a box of actions"),
+    )
+    for name, holds, complaint in rules:
+        if not holds:
+            raise ValueError(f"{name}: {complaint}, got {getattr(config, name)}")
 
 
 def init(config: SBEEDConfig, spec: EnvSpec, key: Key) -> Learner:
-    k_pi, k_V, k_Q = jax.random.split(key, 3)
-    hidden = (config.width, config.width)
-    pi = TanhGaussian(MLP((spec.observation_size, *hidden, 2 * spec.action_size), key=k_pi, last_scale=0.01))
-    V = MLP((spec.observation_size, *hidden, 1), key=k_V, layer_norm=config.layer_norm)
-
-    def make_Q(k: Key) -> MLP:
-        return MLP((spec.observation_size + spec.action_size, *hidden, 1), key=k, layer_norm=config.layer_norm)
-
-    Q = jax.vmap(make_Q)(jax.random.split(k_Q))
+    k_pi, k_V, k_dual = jax.random.split(key, 3)
+    pi = make_policy(config, spec, k_pi)
+    V = MLP(
+        (spec.observation_size, *config.hidden, 1),
+        key=k_V,
+        activation=config.activation,
+        layer_norm=config.layer_norm,
+    )
+    dual = duals.init(config, spec, k_dual)
     log_lam = jnp.log(jnp.asarray(config.lam, jnp.float32))
-    players = {"pi": pi, "V": V, "Q": Q, "log_lam": log_lam}
-    return Learner(pi, V, V, Q, log_lam, {name: _adam(0.0).init(p) for name, p in players.items()})
+    players = {"pi": pi, "V": V, "dual": dual, "log_lam": log_lam}
+    opt = {name: _optimizer(config, 0.0).init(eqx.filter(p, eqx.is_array)) for name, p in players.items()}
+    return Learner(
+        pi, pi, V, V, dual, log_lam, Normalizer(spec.observation_size), ReturnScale(), opt, jnp.zeros((), jnp.int32)
+    )
 
 
-def _adam(step_size: float | Array) -> optax.GradientTransformation:
-    return optax.adam(step_size)
+def make_policy(config: SBEEDConfig, spec: EnvSpec, key: Key) -> Policy:
+    sizes = (spec.observation_size, *config.hidden)
+    log_std = jnp.full(spec.action_size, jnp.log(config.initial_std), jnp.float32)
+    if config.policy == "mlp":
+        outputs = 2 * spec.action_size if spec.action_kind == "box" and config.squash else spec.action_size
+        # A small last layer: the first policy is nearly the same in every state.
+        net = MLP((*sizes, outputs), key=key, activation=config.activation, last_scale=0.01)
+        if spec.action_kind == "discrete":
+            return Categorical(net)
+        return TanhGaussian(net) if config.squash else Gaussian(net, log_std)
+    if config.policy == "table":
+        features: FourierFeatures | Identity = Identity(spec.observation_size, constant=False)
+    else:
+        features = FourierFeatures(spec.observation_size, config.features, key=key)
+    weights = jnp.zeros((features.size, spec.action_size), jnp.float32)
+    return (
+        LinearGaussian(features, weights, log_std)
+        if spec.action_kind == "box"
+        else LinearCategorical(features, weights)
+    )
+
+
+def prepare(config: SBEEDConfig, spec: EnvSpec, state: Learner, replay: Replay, key: Key) -> Learner:
+    """Once, with the warm-up's data: the normaliser's first statistics and the bandwidth of random features."""
+    batch = jax.tree.map(lambda x: x[:, 0], sample(replay, key, 4096, 1))
+    if config.normalize_observations:
+        state = state._replace(normalizer=state.normalizer.update(batch.obs))
+    obs = state.normalizer(batch.obs) if config.normalize_observations else batch.obs
+    if isinstance(getattr(state.pi, "features", None), FourierFeatures):
+        pi = eqx.tree_at(lambda p: p.features.bandwidth, state.pi, median_bandwidth(obs))
+        state = state._replace(pi=pi, pi_slow=pi)
+    action = _encoded(spec, state.pi, batch.action)
+    later = jnp.tile(action, config.k - 1) if config.dual_sees == "all" else None
+    return state._replace(dual=duals.with_bandwidth(state.dual, state.dual.inputs(obs, action, later)))
+
+
+def actor(config: SBEEDConfig, state: Learner) -> Policy:
+    """Who collects: pi, on observations normalised as it is used to."""
+    return Normalized(state.pi, state.normalizer) if config.normalize_observations else state.pi
+
+
+def deployed(config: SBEEDConfig, state: Learner) -> Policy:
+    """Who is evaluated and predicts: pi's slow copy, an average over its last updates."""
+    return actor(config, state._replace(pi=state.pi_slow))
+
+
+# ------------------------------------------------------------------------------------------------- one round
+
+
+def iterate(config: SBEEDConfig, spec: EnvSpec, state: Learner, replay: Replay, key: Key) -> tuple[Learner, Metrics]:
+    """`updates_per_iteration` updates in one program, then the policy's own where it has any; metrics are means."""
+    state = _observe(config, state, replay)
+    together = config.pi_updates_per_iteration is None
+
+    def one(state: Learner, k: Key) -> tuple[Learner, Metrics]:
+        k_batch, k_update = jax.random.split(k)
+        batch = _batch(config, state, replay, k_batch, config.batch_size, config.newest)
+        return update(config, spec, state, batch, k_update, with_pi=together)
+
+    k_updates, k_pi = jax.random.split(key)
+    state, metrics = jax.lax.scan(one, state, jax.random.split(k_updates, config.updates_per_iteration))
+    if config.pi_updates_per_iteration is not None:
+        among = config.pi_newest or config.newest
+
+        def one_pi(state: Learner, k: Key) -> tuple[Learner, Metrics]:
+            k_batch, k_update = jax.random.split(k)
+            batch = _batch(config, state, replay, k_batch, config.pi_batch_size, among)
+            return update_pi(config, spec, state, batch, k_update)
+
+        state, of_pi = jax.lax.scan(one_pi, state, jax.random.split(k_pi, config.pi_updates_per_iteration))
+        metrics = {**metrics, **of_pi}
+    return state._replace(iteration=state.iteration + 1), jax.tree.map(jnp.mean, metrics)
+
+
+def _observe(config: SBEEDConfig, state: Learner, replay: Replay) -> Learner:
+    """Take the newest round into the normalisers."""
+    if not (config.normalize_observations or config.normalize_rewards):
+        return state
+    fresh = newest(replay, config.steps_per_iteration)
+    if config.normalize_observations:
+        state = state._replace(normalizer=state.normalizer.update(fresh.obs))
+    if config.normalize_rewards:
+        state = state._replace(returns=state.returns.update(fresh.reward, fresh.last, config.gamma))
+    return state
+
+
+def _batch(config: SBEEDConfig, state: Learner, replay: Replay, key: Key, starts: int, among: int | None) -> Transition:
+    """Segments with `starts` starts between them, on the learner's own scale."""
+    count = max(1, starts // config.length) if config.all_starts else starts
+    batch = sample(replay, key, count, config.length, among)
+    if config.normalize_observations:
+        batch = batch._replace(obs=state.normalizer(batch.obs), next_obs=state.normalizer(batch.next_obs))
+    if config.normalize_rewards:
+        batch = batch._replace(reward=batch.reward / state.returns.scale)
+    return batch
+
+
+# ------------------------------------------------------------------------------------------------- one update
+
+
+def update(
+    config: SBEEDConfig, spec: EnvSpec, state: Learner, batch: Transition, key: Key, *, with_pi: bool = True
+) -> tuple[Learner, Metrics]:
+    """One step of each player on a batch of segments [B, L, ...]: the dual first, then pi and V against it."""
+    seen = look(config, spec, state, batch)
+    state, metrics = step_dual(config, state, seen)
+    pi = state.pi  # V's loss is about the policy that the dual's targets knew
+    if with_pi:
+        state, of_pi = step_pi(config, spec, state, batch, seen, key)
+        metrics |= of_pi
+    # The same draw as in pi's step, so that the compiler makes it once.
+    soft = None if config.V_actions == "replay" else soft_values(state, pi, seen.inputs[0], key)
+    state, of_V = step_V(config, state, batch, seen, soft)
+    return state, metrics | of_V
+
+
+def update_pi(
+    config: SBEEDConfig, spec: EnvSpec, state: Learner, batch: Transition, key: Key
+) -> tuple[Learner, Metrics]:
+    """One step of the policy alone."""
+    return step_pi(config, spec, state, batch, look(config, spec, state, batch), key)
+
+
+def look(config: SBEEDConfig, spec: EnvSpec, state: Learner, batch: Transition) -> Seen:
+    """Evaluate the networks once per state of the batch. Networks end here."""
+    lam = jnp.exp(state.log_lam)
+    v_next = value(state.V_slow, batch.next_obs)
+    if config.V_actions != "policy":
+        v_next = config.kappa * value(state.V, batch.next_obs) + (1 - config.kappa) * v_next
+    log_pi = jnp.zeros_like(batch.reward)
+    if _scores_replayed_actions(config):
+        log_pi = _bounded_log_pi(config, spec, state.pi, batch)
+    if config.dual == "critic" and config.k > 1:
+        log_pi = _with_dual(config, state, batch, log_pi, v_next, lam)
+    later = duals.later_actions(config, _encoded(spec, state.pi, batch.action), batch.last)
+    sent = state.pi.squash(batch.action)
+    inputs = _starts(config, batch.obs), _starts(config, sent), None if later is None else _starts(config, later)
+    return Seen(lam, log_pi, v_next, _targets(config, batch, log_pi, v_next, lam), inputs)
+
+
+def step_dual(config: SBEEDConfig, state: Learner, seen: Seen) -> tuple[Learner, Metrics]:
+    """Algorithm 2 takes one step; Algorithm 1 as many as its tolerance asks for, or solves for the last layer."""
+    goal = seen.delta + seen.lam * _starts(config, seen.log_pi)
+    if config.dual != "critic":
+        goal = seen.delta - value(state.V, seen.inputs[0])
+    dual, opt = state.dual, state.opt["dual"]
+    if config.dual != "linear" or config.dual_features == "hidden":
+        dual, opt, residual = _descend_dual(config, state, seen, goal)
+    if config.dual == "linear":
+        dual = duals.solve(dual, seen.inputs, goal, config.dual_l2)
+        residual = equations.dual_loss(goal.ravel(), dual(*seen.inputs)[0].ravel())
+    return state._replace(dual=dual, opt={**state.opt, "dual": opt}), {"dual_residual": residual}
+
+
+def step_pi(
+    config: SBEEDConfig, spec: EnvSpec, state: Learner, batch: Transition, seen: Seen, key: Key
+) -> tuple[Learner, Metrics]:
+    """The policy's step, and that of lam towards the entropy asked for."""
+    obs = seen.inputs[0]
+
+    def loss(pi: Policy) -> Array:
+        total = jnp.zeros(())
+        if config.pi_gradient != "score":
+            total -= jnp.mean(soft_values(state, pi, obs, key))
+        if config.pi_gradient != "pathwise":
+            total -= jnp.mean(_score_weight(config, state, seen) * _path_log_pi(config, spec, pi, batch))
+        return total
+
+    g = eqx.filter_grad(loss)(state.pi)
+    if config.pi_prox == "kl":
+        pi, opt = _kl_step(config, state, batch.obs, g), state.opt["pi"]
+    else:
+        pi, opt = _step(config, state, "pi", g, config.pi_step_size)
+    metrics = {}
+    if config.pi_prox == "kl":
+        metrics["kl"] = jnp.mean(state.pi.kl(pi, batch.obs))
+    average_entropy = jnp.mean(entropy(state.pi, obs, key))
+    log_lam, lam_opt = state.log_lam, state.opt["log_lam"]
+    if config.adapt_lam:
+        excess = average_entropy - _entropy_target(config, spec)
+        log_lam, lam_opt = _step(config, state, "log_lam", excess, config.lam_step_size)
+    pi_slow = _follow(state.pi_slow, pi, config.pi_slow_rate)
+    state = state._replace(pi=pi, pi_slow=pi_slow, log_lam=log_lam, opt={**state.opt, "pi": opt, "log_lam": lam_opt})
+    return state, metrics | {"entropy": average_entropy, "lam": seen.lam}
+
+
+def step_V(
+    config: SBEEDConfig, state: Learner, batch: Transition, seen: Seen, soft: Array | None
+) -> tuple[Learner, Metrics]:
+    """V's step on L_eta at replayed actions, on (soft value - V)^2 at actions of pi, or on both; then its copy's."""
+    obs = seen.inputs[0]
+    nu = _nu(config, state, seen) if config.V_actions != "policy" else None
+
+    def loss(V: MLP) -> tuple[Array, Array]:
+        v = value(V, obs)
+        on_policy = jnp.zeros(()) if soft is None else jnp.mean((soft - v) ** 2)
+        if nu is None:
+            return on_policy, v
+        mixed = config.kappa * value(V, batch.next_obs) + (1 - config.kappa) * value(state.V_slow, batch.next_obs)
+        delta = _targets(config, batch, seen.log_pi, mixed, seen.lam)
+        # rho = V + nu with nu held: the same gradient at the dual optimum, without the noise of delta - rho.
+        rho = equations.rho_from_nu(nu, v)
+        on_replay = equations.L_eta(delta.ravel(), v.ravel(), rho.ravel(), eta=config.eta)
+        share = 1.0 if soft is None else config.replay_share
+        return share * on_replay + (1 - share) * on_policy, v
+
+    (_, v), g = eqx.filter_value_and_grad(loss, has_aux=True)(state.V)
+    V, opt = _step(config, state, "V", g, config.V_step_size)
+    V_slow = _follow(state.V_slow, V, config.slow_rate)
+    goal = seen.delta if soft is None else soft
+    metrics = {
+        "V": jnp.mean(v),
+        "V_largest": jnp.max(jnp.abs(v)),
+        "V_error": jnp.mean((goal - v) ** 2),
+        "explained_variance": 1 - jnp.var(goal - v) / jnp.maximum(jnp.var(goal), 1e-8),
+    }
+    return state._replace(V=V, V_slow=V_slow, opt={**state.opt, "V": opt}), metrics
+
+
+# ------------------------------------------------------------------------------------------------- what networks say
 
 
 def value(V: MLP, obs: Array) -> Array:
     return V(obs)[..., 0]
 
 
-def action_values(Q: MLP, obs: Array, action: Array) -> Array:
-    """Both critics.   [2, ...]"""
-    x = jnp.concatenate([obs, action], axis=-1)
-    return jax.vmap(lambda q: q(x)[..., 0])(Q)
-
-
-def update(
-    config: SBEEDConfig, spec: EnvSpec, state: Learner, batch: Transition, key: Key
-) -> tuple[Learner, dict[str, Array]]:
-    """One step of each player on a batch of segments [B, L, ...]."""
+def soft_values(state: Learner, pi: Policy, obs: Array, key: Key) -> Array:
+    """min Q - lam log pi at an action of pi, differentiable in pi; if actions are discrete, its mean over them."""
     lam = jnp.exp(state.log_lam)
-    first = jax.tree.map(lambda x: x[:, 0], batch)
-    k_V, k_pi = jax.random.split(key)
-
-    # --- dual: Q regresses on the target less its -lam log pi(a_0|s_0), which rho carries in closed form
-    v_next_slow = value(state.V_slow, batch.next_obs)
-    log_pi = state.pi.log_prob(batch.obs, batch.action)
-    later = _later_log_pi(config, spec, state, batch, log_pi, v_next_slow, lam)
-    target = equations.delta_trace(
-        batch.reward, later, v_next_slow, batch.terminated, batch.last, gamma=config.gamma, lam=lam, trace=config.trace
-    )[:, 0]
-    action = state.pi.squash(first.action)
-
-    def Q_loss(Q: MLP) -> tuple[Array, Array]:
-        q = action_values(Q, first.obs, action)
-        return jnp.sum(jax.vmap(lambda one: equations.dual_loss(target, one))(q)), q
-
-    (dual_loss, q), g_Q = eqx.filter_value_and_grad(Q_loss, has_aux=True)(state.Q)
-
-    # --- primal V: L_eta on replayed actions and the same with actions of pi, whose rho needs no target
-    drawn, log_pi_drawn = state.pi.sample(first.obs, k_V)
-    rho_drawn = action_values(state.Q, first.obs, state.pi.squash(drawn)).min(0) - lam * log_pi_drawn
-    rho = q.min(0) - lam * log_pi[:, 0]
-
-    def V_loss(V: MLP) -> tuple[Array, Array]:
-        v = value(V, first.obs)
-        on_policy = equations.mean((jax.lax.stop_gradient(rho_drawn) - v) ** 2)
-        if not config.replay_loss:
-            return on_policy, v
-        mixed = config.kappa * value(V, batch.next_obs) + (1 - config.kappa) * v_next_slow
-        delta = equations.delta_trace(
-            batch.reward, later, mixed, batch.terminated, batch.last, gamma=config.gamma, lam=lam, trace=config.trace
-        )[:, 0]
-        delta = delta - lam * log_pi[:, 0]
-        # rho = V + nu with nu held: the same gradient at the dual optimum, without the noise of delta - rho.
-        moving_rho = equations.rho_from_nu(jax.lax.stop_gradient(rho - v), v)
-        on_replay = equations.L_eta(delta, v, moving_rho, eta=config.eta)
-        return config.replay_share * on_replay + (1 - config.replay_share) * on_policy, v
-
-    (_, v), g_V = eqx.filter_value_and_grad(V_loss, has_aux=True)(state.V)
-
-    # --- primal pi: pathwise, through the critic
-    def pi_loss(pi: Policy) -> tuple[Array, Array]:
-        raw, log_p = pi.sample(first.obs, k_pi)
-        soft = action_values(state.Q, first.obs, pi.squash(raw)).min(0) - lam * log_p
-        return -jnp.mean(soft), log_p
-
-    (_, log_p), g_pi = eqx.filter_value_and_grad(pi_loss, has_aux=True)(state.pi)
-
-    # --- lam: up when the entropy is under its target
-    entropy = -jnp.mean(log_p)
-    g_lam = entropy - config.entropy_target * spec.action_size
-
-    opt = dict(state.opt)
-    players = {}
-    for name, g, step_size in (
-        ("pi", g_pi, config.pi_step_size),
-        ("V", g_V, config.V_step_size),
-        ("Q", g_Q, config.dual_step_size),
-        ("log_lam", g_lam if config.adapt_lam else jnp.zeros_like(g_lam), config.lam_step_size),
-    ):
-        change, opt[name] = _adam(step_size).update(g, opt[name])
-        players[name] = eqx.apply_updates(getattr(state, name), change)
-    V_slow = jax.tree.map(lambda slow, new: slow + config.slow_rate * (new - slow), state.V_slow, players["V"])
-    metrics = {
-        "dual_loss": dual_loss / 2,
-        "V": jnp.mean(v),
-        "V_error": jnp.mean((rho_drawn - v) ** 2),
-        "consistency": jnp.mean((rho - v) ** 2),
-        "entropy": entropy,
-        "lam": lam,
-    }
-    return Learner(players["pi"], players["V"], V_slow, players["Q"], players["log_lam"], opt), metrics
+    if state.dual.discrete:
+        log_pi = pi.distribution(obs).log_probs
+        return jnp.sum(jnp.exp(log_pi) * (state.dual.all_actions(obs).min(0) - lam * log_pi), axis=-1)
+    raw, log_pi = pi.sample(obs, key)
+    return state.dual(obs, pi.squash(raw)).min(0) - lam * log_pi
 
 
-def _later_log_pi(
-    config: SBEEDConfig, spec: EnvSpec, state: Learner, batch: Transition, log_pi: Array, v_next_slow: Array, lam: Array
+def entropy(pi: Policy, obs: Array, key: Key) -> Array:
+    """H(pi(.|s)): exact if actions are discrete, otherwise -log pi of a draw."""
+    distribution = pi.distribution(obs)
+    if isinstance(distribution, Finite):
+        return -jnp.sum(jnp.exp(distribution.log_probs) * distribution.log_probs, axis=-1)
+    return -distribution.sample(key)[1]
+
+
+def _scores_replayed_actions(config: SBEEDConfig) -> bool:
+    """Whether log pi of replayed actions counts: not for one-step targets of a critic at actions of pi."""
+    return config.dual != "critic" or config.k > 1 or config.V_actions != "policy" or config.pi_gradient != "pathwise"
+
+
+def _bounded_log_pi(config: SBEEDConfig, spec: EnvSpec, pi: Policy, batch: Transition) -> Array:
+    bound = config.log_pi_clip * (spec.action_size if spec.action_kind == "box" else 1)
+    return jnp.clip(pi.log_prob(batch.obs, batch.action), -bound, bound)
+
+
+def _with_dual(
+    config: SBEEDConfig, state: Learner, batch: Transition, log_pi: Array, v_next: Array, lam: Array
 ) -> Array:
-    """What the later actions of a window count for log pi; 0 for the first, whose log pi rho carries.   [B, L]
+    """log pi of a target's later actions, mixed with (Q - V) / lam, which it equals at the optimum.   [B, L]
 
-    At the optimum log pi = (Q - V) / lam. `dual_log_pi` mixes that in: then r + gamma V(s') - Q(s, a) is what passes
-    along the trace, a correction for off-policy actions without importance weights.
+    With a share of 1, r + gamma V(s') - Q(s, a) is what passes along the trace: a correction for off-policy actions
+    without importance weights.
     """
-    bound = config.log_pi_clip * spec.action_size
-    clipped = jnp.clip(log_pi, -bound, bound)
-    v_slow = jnp.roll(v_next_slow, 1, axis=1)  # V of the state that the step before reached
-    q = action_values(state.Q, batch.obs, state.pi.squash(batch.action)).mean(0)
-    later = (1 - config.dual_log_pi) * clipped + config.dual_log_pi * (q - v_slow) / lam
-    return later.at[:, 0].set(0)
+    v = jnp.roll(v_next, 1, axis=1)  # of the state that the step before reached
+    q = state.dual(batch.obs, state.pi.squash(batch.action)).mean(0)
+    mixed = (1 - config.dual_log_pi) * log_pi + config.dual_log_pi * (q - v) / lam
+    return mixed.at[:, 0].set(log_pi[:, 0])
 
 
-def iterate(
-    config: SBEEDConfig, spec: EnvSpec, state: Learner, replay: Replay, key: Key
-) -> tuple[Learner, dict[str, Array]]:
-    """`updates_per_iteration` updates in one program; metrics are their means."""
+def _encoded(spec: EnvSpec, pi: Policy, action: Array) -> Array:
+    """Actions as vectors: what the environment gets of a box, one-hot if discrete."""
+    return pi.squash(action) if spec.action_kind == "box" else jax.nn.one_hot(action, spec.action_size)
 
-    def one(state: Learner, k: Key) -> tuple[Learner, dict[str, Array]]:
-        k_batch, k_update = jax.random.split(k)
-        batch = sample(replay, k_batch, config.batch_size, config.segment_length)
-        return update(config, spec, state, batch, k_update)
 
-    state, metrics = jax.lax.scan(one, state, jax.random.split(key, config.updates_per_iteration))
-    return state, jax.tree.map(jnp.mean, metrics)
+# ------------------------------------------------------------------------------------------------- targets and steps
+
+
+def _starts(config: SBEEDConfig, x: Array) -> Array:
+    """The positions of a segment that start a target.   [B, L, ...] -> [B, L or 1, ...]"""
+    return x if config.all_starts else x[:, :1]
+
+
+def _targets(config: SBEEDConfig, batch: Transition, log_pi: Array, v_next: Array, lam: Scalar) -> Array:
+    ends = batch.terminated, batch.last
+    delta = equations.delta_multi_step(
+        batch.reward, log_pi, v_next, *ends, gamma=config.gamma, lam=lam, k=config.k, trace=config.trace
+    )
+    return _starts(config, delta)
+
+
+def _path_log_pi(config: SBEEDConfig, spec: EnvSpec, pi: Policy, batch: Transition) -> Array:
+    """What a target holds of log pi, sum_i (gamma trace)^i log pi(a_t+i|s_t+i): -d delta / d lam."""
+    nothing = jnp.zeros_like(batch.reward)
+    return -_targets(config, batch._replace(reward=nothing), _bounded_log_pi(config, spec, pi, batch), nothing, 1.0)
+
+
+def _nu(config: SBEEDConfig, state: Learner, seen: Seen) -> Array:
+    """rho - V at each start."""
+    y = state.dual(*seen.inputs).min(0)
+    if config.dual != "critic":
+        return y
+    return equations.nu_from_rho(y - seen.lam * _starts(config, seen.log_pi), value(state.V, seen.inputs[0]))
+
+
+def _score_weight(config: SBEEDConfig, state: Learner, seen: Seen) -> Array:
+    """What multiplies grad log pi. Its lam is left out: a step should not shrink with the smoothing."""
+    v = value(state.V, seen.inputs[0])
+    weight = equations.score_weight(seen.delta, v, equations.rho_from_nu(_nu(config, state, seen), v), eta=config.eta)
+    if config.centre:
+        weight -= jnp.mean(weight)
+    return weight / (jnp.std(weight) + 1e-8) if config.whiten else weight
+
+
+def _entropy_target(config: SBEEDConfig, spec: EnvSpec) -> Scalar:
+    return config.entropy_target * (spec.action_size if spec.action_kind == "box" else jnp.log(spec.action_size))
+
+
+def _optimizer(config: SBEEDConfig, step_size: Scalar) -> optax.GradientTransformation:
+    rule = optax.adam(step_size) if config.optimizer == "adam" else optax.sgd(step_size)
+    return rule if config.max_grad_norm is None else optax.chain(optax.clip_by_global_norm(config.max_grad_norm), rule)
+
+
+def _decayed(config: SBEEDConfig, state: Learner, step_size: Scalar) -> Scalar:
+    return step_size / (1 + config.step_decay * state.iteration)
+
+
+def _step(config: SBEEDConfig, state: Learner, name: str, g: Any, step_size: Scalar) -> tuple[Any, optax.OptState]:
+    """The Euclidean step of one player: its new parameters and its optimiser's new state."""
+    change, opt = _optimizer(config, _decayed(config, state, step_size)).update(g, state.opt[name])
+    return eqx.apply_updates(getattr(state, name), change), opt
+
+
+def _follow(slow: Any, fast: Any, rate: Scalar) -> Any:
+    """The slow copy, a share `rate` nearer to what it follows."""
+    return jax.tree.map(lambda x, y: x + rate * (y - x), slow, fast)
+
+
+def _descend_dual(
+    config: SBEEDConfig, state: Learner, seen: Seen, goal: Array
+) -> tuple[duals.Dual, optax.OptState, Array]:
+    """Up to `dual_steps` steps of the dual; the loss per twin before the last of them."""
+    optimizer = _optimizer(config, _decayed(config, state, config.dual_step_size))
+
+    def step(dual: duals.Dual, opt: optax.OptState) -> tuple[duals.Dual, optax.OptState, Array]:
+        loss, g = eqx.filter_value_and_grad(duals.loss)(dual, seen.inputs, goal, config.dual_l2)
+        change, opt = optimizer.update(g, opt)
+        return eqx.apply_updates(dual, change), opt, loss / config.twins
+
+    first = step(state.dual, state.opt["dual"])
+    if config.dual_steps == 1:
+        return first
+
+    def go_on(carry: tuple[Any, Array, Array]) -> Array:
+        (_, _, loss), before, steps = carry
+        return (steps < config.dual_steps) & (before - loss > config.dual_tolerance * before)
+
+    def again(carry: tuple[Any, Array, Array]) -> tuple[Any, Array, Array]:
+        (dual, opt, loss), _, steps = carry
+        return step(dual, opt), loss, steps + 1
+
+    return jax.lax.while_loop(go_on, again, (first, jnp.full_like(first[2], jnp.inf), jnp.ones((), jnp.int32)))[0]
+
+
+def _kl_step(config: SBEEDConfig, state: Learner, obs: Array, g: Any) -> Policy:
+    """The natural gradient step of pi, no longer than `kl_radius` allows."""
+    states = obs.reshape(-1, obs.shape[-1])
+    flat, rebuild = ravel_pytree(state.pi)
+    flat_g = ravel_pytree(g)[0]
+    if isinstance(state.pi, LinearGaussian):
+        direction = ravel_pytree(state.pi.natural_gradient(states, g, FISHER_RIDGE))[0]
+    else:
+        direction = natural_gradient_by_products(
+            lambda w: jnp.mean(state.pi.kl(rebuild(w), states)), flat, flat_g, damping=FISHER_RIDGE
+        ).x
+    size = capped_step_size(
+        flat_g, direction, step_size=_decayed(config, state, config.pi_step_size), kl_radius=config.kl_radius
+    )
+    return rebuild(flat - size * direction)
+
+
+SBEED = Agent("sbeed", preset, check, init, prepare, iterate, actor, deployed)

@@ -1,45 +1,115 @@
-"""Every knob of the learner, with what it does and, where the paper speaks of it, the paper's value."""
+"""Every knob of the learner, with what it does, its range and, where the paper speaks of it, the paper's value.
 
-from dataclasses import dataclass, fields
+Floats may be traced, so that members of a population may differ in them; all other fields set shapes or choose code.
+"""
 
-import jax
+from dataclasses import dataclass
+from typing import Literal
+
+from sbeed.agents.knobs import knob
 
 
 @dataclass(frozen=True)
 class SBEEDConfig:
-    """Floats may be traced, so that members of a population may differ in them; the others set shapes: static."""
-
     # The objective
-    gamma: float = 0.99  # discount, (0, 1); paper .995
-    eta: float = 1.0  # weight of the dual term, [0, 1]; paper grid .004-.1
-    lam: float = 0.2  # smoothing; paper grid .001-.1. With adapt_lam: its start
-    trace: float = 0.0  # weight that passes on to longer targets, [0, 1]; 0 is one-step
-    kappa: float = 0.0  # share of the bootstrap that V's own gradient sees, [0, 1]; 1 is the paper, 0 the slow copy
-    replay_share: float = 0.0  # share of V's loss on replayed actions (the paper's); the rest on actions drawn from pi
-    replay_loss: bool = True  # False leaves the loss on replayed actions out of the program: replay_share counts as 0
-    log_pi_clip: float = 1e6  # bound on |log pi| of the later actions of a trace, per action dimension
-    dual_log_pi: float = 0.0  # share of later actions' log pi taken as (Q - V) / lam, its optimum, [0, 1]
-    adapt_lam: bool = True  # move lam towards an entropy of `entropy_target` per action dimension
-    entropy_target: float = -1.0  # per dimension of a box; for discrete actions, share of log A
+    gamma: float = knob(0.99, "discount", low=0, high=1, open=True, paper=".995")
+    eta: float = knob(1.0, "weight of the dual term in L_eta; 0 is PCL", low=0, high=1, paper="grid .004-.1")
+    lam: float = knob(0.2, "smoothing; with adapt_lam its start", low=0, open=True, paper="grid .001-.1")
+    adapt_lam: bool = knob(True, "move lam towards an entropy of entropy_target", paper="no")
+    entropy_target: float = knob(-1.0, "per dimension of a box; if actions are discrete, a share of log A")
+    k: int = knob(1, "longest target, in steps", low=1, paper="grid 1-100")
+    trace: float = knob(1.0, "weight passed on to longer targets; 0 is one step, 1 plain k-step", low=0, high=1)
+    kappa: float = knob(
+        0.0, "share of the bootstrap that V's own gradient sees; the rest is the slow copy's", low=0, high=1, paper="1"
+    )
+    V_actions: Literal["replay", "policy", "both"] = knob(
+        "policy", "actions of V's loss: replayed (L_eta, the paper's), drawn from pi, or both", paper="replay"
+    )
+    replay_share: float = knob(0.5, "share of the replayed actions where V_actions is both", low=0, high=1)
+    log_pi_clip: float = knob(
+        1e6, "bound on |log pi| of the later actions of a target, per action dimension", low=0, open=True
+    )
+    dual_log_pi: float = knob(
+        0.0, "share of later actions' log pi taken as (Q - V) / lam, its optimum (critic only)", low=0, high=1
+    )
+
+    # The dual
+    dual: Literal["net", "linear", "critic"] = knob(
+        "critic", "rho = V + nu with a network, with a linear nu solved exactly, or rho = Q - lam log pi", paper="net"
+    )
+    dual_features: Literal["rbf", "hidden"] = knob(
+        "rbf", "what a linear nu is linear in: random features, or a network's last hidden layer"
+    )
+    dual_sees: Literal["first", "all"] = knob(
+        "first", "actions that rho sees: the first or all k of a target", paper="all (erratum E2)"
+    )
+    dual_steps: int = knob(1, "most dual steps per update; 1 is Algorithm 2", low=1)
+    dual_tolerance: float = knob(
+        0.0, "dual steps end when one lowers the dual loss by less than this share", low=0, high=1
+    )
+    dual_l2: float = knob(0.0, "weight of |nu|^2 in the dual's loss, or the ridge of a linear dual", low=0)
+    twins: int = knob(2, "dual networks, of which the smaller value counts", low=1, high=2, paper="1")
+
+    # The policy
+    policy: Literal["mlp", "rbf", "table"] = knob(
+        "mlp", "what pi is made of; table is for discrete observations", paper="rbf"
+    )
+    squash: bool = knob(True, "box actions of an mlp pass through tanh", paper="no")
+    features: int = knob(100, "random features of an rbf policy or linear dual", low=1, paper="100; 500 on HalfCheetah")
+    initial_std: float = knob(1.0, "standard deviation of a new policy that is not squashed", low=0, open=True)
+    pi_gradient: Literal["score", "pathwise", "both"] = knob(
+        "pathwise", "the theorem's score form, through the critic, or the sum", paper="score"
+    )
+    pi_prox: Literal["euclidean", "kl"] = knob(
+        "euclidean", "distance of pi's step: parameters (Adam or SGD) or KL (natural gradient)", paper="kl"
+    )
+    kl_radius: float = knob(0.02, "most KL of one policy step where pi_prox is kl", low=0, open=True)
+    whiten: bool = knob(False, "divide the score's weights by their standard deviation", paper="no")
+    centre: bool = knob(False, "subtract the mean of the score's weights too; biased off-policy", paper="no")
 
     # The steps
-    V_step_size: float = 1e-3  # Adam, as the dual's and the policy's
-    pi_step_size: float = 3e-4
-    dual_step_size: float = 1e-3
-    lam_step_size: float = 3e-4
-    slow_rate: float = 0.005  # share of V that its slow copy takes over per update
+    V_step_size: float = knob(1e-3, "of V", low=0, paper="grid .001-.1")
+    pi_step_size: float = knob(3e-4, "of pi", low=0, paper=".005 off-policy, .01 on-policy")
+    dual_step_size: float = knob(1e-3, "of rho", low=0, paper="grid .001-.1")
+    lam_step_size: float = knob(3e-4, "of log lam, with adapt_lam", low=0)
+    optimizer: Literal["adam", "sgd"] = knob("adam", "of Euclidean steps", paper="adam")
+    max_grad_norm: float | None = knob(None, "longer gradients are scaled down to this norm", low=0, open=True)
+    step_decay: float = knob(0.0, "step sizes fall as 1 / (1 + step_decay * iteration)", low=0)
+    pi_slow_rate: float = knob(
+        1.0,
+        "share of pi that its slow copy, who is evaluated and predicts, takes over per update; 1: pi itself",
+        low=0,
+        high=1,
+    )
+    slow_rate: float = knob(0.005, "share of V that its slow copy takes over per update", low=0, high=1)
 
-    # The shapes
-    width: int = 256
-    layer_norm: bool = False
-    batch_size: int = 256
-    segment_length: int = 1  # transitions in a window: the longest target
-    replay_capacity: int = 1_000_000
-    warmup: int = 5_000  # uniformly random steps before the first update
-    steps_per_iteration: int = 64
-    updates_per_iteration: int = 64
+    # The models
+    hidden: tuple[int, ...] = knob((256, 256), "widths of the hidden layers", low=1, paper="64 64")
+    activation: Literal["relu", "tanh"] = knob("relu", "of the hidden layers", paper="tanh")
+    layer_norm: bool = knob(False, "LayerNorm before each activation of V and rho", paper="no")
+    normalize_observations: bool = knob(False, "by running mean and standard deviation", paper="not said")
+    normalize_rewards: bool = knob(
+        False, "by the running standard deviation of the discounted return", paper="not said"
+    )
 
+    # The data
+    batch_size: int = knob(256, "targets per update", low=1, paper="grid 10000-40000")
+    segment_length: int | None = knob(None, "consecutive transitions sampled together, at least k; unset: k", low=1)
+    all_starts: bool = knob(
+        False, "every transition of a segment starts a target, not the first alone", paper="not said"
+    )
+    replay_capacity: int = knob(1_000_000, "transitions kept; the last rollout alone is on-policy", low=1)
+    newest: int | None = knob(None, "sample among so many newest transitions only; unset: the whole replay", low=1)
+    warmup: int = knob(5_000, "uniformly random steps before the first update", low=1)
+    steps_per_iteration: int = knob(64, "environment steps between updates", low=1, paper="grid 1000-3000")
+    updates_per_iteration: int = knob(64, "updates after each of these rounds", low=1, paper="not said")
+    pi_updates_per_iteration: int | None = knob(
+        None, "policy steps after V's and rho's of a round; unset: one with each of them", low=1
+    )
+    pi_batch_size: int = knob(4096, "targets of such a policy step", low=1)
+    pi_newest: int | None = knob(None, "newest transitions that it samples among; unset: as for V", low=1)
 
-_FLOATS = [f.name for f in fields(SBEEDConfig) if f.type in (float, "float")]
-_STATIC = [f.name for f in fields(SBEEDConfig) if f.name not in _FLOATS]
-jax.tree_util.register_dataclass(SBEEDConfig, data_fields=_FLOATS, meta_fields=_STATIC)
+    @property
+    def length(self) -> int:
+        """Transitions in a sampled segment."""
+        return self.segment_length or self.k

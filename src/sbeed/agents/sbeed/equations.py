@@ -39,12 +39,7 @@ def delta_k_step(
     is always last, cuts that bootstrap, a time limit does not.
     All [..., L] and finite, padding too; v_next[t] is V of the state that step t reached.   Cost: linear in L.
     """
-    if k < 1:
-        raise ValueError(f"k: must be at least 1, got {k}")
-    steps = _steps(r, log_pi, v_next, terminated, last, gamma=gamma, lam=lam, bootstrap_share=0.0)
-    length = r.shape[-1]
-    ends = jnp.minimum(jnp.arange(length) + k, length) - 1
-    return compose_windows(steps, k)(v_next[..., ends])
+    return delta_multi_step(r, log_pi, v_next, terminated, last, gamma=gamma, lam=lam, k=k, trace=1.0)
 
 
 def delta_trace(
@@ -55,8 +50,36 @@ def delta_trace(
     [paper: eq:dual_eligible_trace, whose zeta is `trace`]  Truncated at `last`, where the longest target takes all the
     weight that is left, so the weights sum to one.   Shapes and ends as in `delta_k_step`.
     """
+    length = r.shape[-1]
+    return delta_multi_step(r, log_pi, v_next, terminated, last, gamma=gamma, lam=lam, k=length, trace=trace)
+
+
+def delta_multi_step(
+    r: Array,
+    log_pi: Array,
+    v_next: Array,
+    terminated: Array,
+    last: Array,
+    *,
+    gamma: Scalar,
+    lam: Scalar,
+    k: int,
+    trace: Scalar,
+) -> Array:
+    """(1 - trace) sum_{j<k} trace^(j-1) delta_j + trace^(k-1) delta_k, for every t: a trace that ends after k steps
+
+    [paper: appendix:multi_step]  trace = 1 is the k-step target, trace = 0 the one-step one, k = L the whole trace.
+    Shapes and ends as in `delta_k_step`.
+    """
+    if k < 1:
+        raise ValueError(f"k: must be at least 1, got {k}")
     steps = _steps(r, log_pi, v_next, terminated, last, gamma=gamma, lam=lam, bootstrap_share=1 - trace)
-    return compose_to_end(steps).c
+    length = r.shape[-1]
+    if k >= length:
+        return compose_to_end(steps).c
+    # The longest target bootstraps with all the weight that is left: (1 - share) V on top of its step's share of V.
+    ends = jnp.minimum(jnp.arange(length) + k, length) - 1
+    return compose_windows(steps, k)(v_next[..., ends])
 
 
 def _steps(

@@ -1,0 +1,24 @@
+"""What every agent is to the rest of the house: pure functions on a config, a state and a replay."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from sbeed.data.replay import Replay
+from sbeed.models.policies import Policy
+from sbeed.types import Array, EnvSpec, Key
+
+Config = Any  # a registered dataclass: floats may be traced, the other fields are static
+State = Any  # a pytree of all that learning changes
+
+
+class Agent(NamedTuple):
+    """One algorithm. Everything below `check` goes under `jit` and `vmap`."""
+
+    name: str
+    preset: Callable[[str, EnvSpec], Config]  # an unknown name is a ValueError with the names that exist
+    check: Callable[[Config, EnvSpec], None]  # a ValueError in one line: the field, what it may be, what was given
+    init: Callable[[Config, EnvSpec, Key], State]
+    prepare: Callable[[Config, EnvSpec, State, Replay, Key], State]  # once, when the warm-up's data are there
+    iterate: Callable[[Config, EnvSpec, State, Replay, Key], tuple[State, dict[str, Array]]]  # N updates, mean metrics
+    actor: Callable[[Config, State], Policy]  # who collects: pi with its normaliser
+    deployed: Callable[[Config, State], Policy]  # who is evaluated and predicts

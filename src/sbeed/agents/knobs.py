@@ -1,0 +1,89 @@
+"""Config fields that explain and check themselves; free of jax, so that `--help` can read them."""
+
+import contextlib
+import difflib
+import math
+from collections.abc import Mapping
+from dataclasses import field, fields, replace
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+
+def knob(
+    default: Any,
+    help: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    open: bool = False,
+    paper: str | None = None,
+) -> Any:
+    """A dataclass field with its meaning, its range and the paper's value.   open: the ends themselves are excluded."""
+    meta = {"help": help, "low": low, "high": high, "open": open, "paper": paper}
+    return field(default=default, metadata=meta)
+
+
+def help_line(meta: Any) -> str:
+    """What it does, its range and the paper's value, for `--help` and the docs."""
+    return "; ".join(part for part in (meta["help"], _range(meta), meta["paper"] and f"paper: {meta['paper']}") if part)
+
+
+def with_fields(config: Any, changes: Mapping[str, Any]) -> Any:
+    """The config with these fields replaced, as a flag, a YAML or JSON file or a keyword gives them.
+
+    A list becomes the tuple and a whole number the float that the field is, and text that YAML does not take for a
+    number (1e-3) is one. Unknown names and other types are a ValueError in one line; ranges are `check_ranges`'.
+    """
+    kinds = get_type_hints(type(config))
+    for name in changes:
+        if name not in kinds:
+            close = difflib.get_close_matches(name, kinds, n=3)
+            hint = f"did you mean {' or '.join(close)}?" if close else f"the names are {', '.join(kinds)}"
+            raise ValueError(f"{name}: no such field; {hint}")
+    return replace(config, **{name: _converted(name, value, kinds[name]) for name, value in changes.items()})
+
+
+def _converted(name: str, value: Any, kind: Any) -> Any:
+    parts = get_args(kind)
+    if type(None) in parts:
+        return None if value is None else _converted(name, value, parts[0])
+    if get_origin(kind) is tuple and isinstance(value, list | tuple):
+        return tuple(_converted(name, part, parts[0]) for part in value)
+    if isinstance(value, str) and get_origin(kind) is Literal:
+        return value
+    if isinstance(value, bool) is (kind is bool):  # Python counts True as a number
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            number = kind(value)
+            if kind is float or number == value:
+                return number
+    wanted = {int: "a whole number", float: "a number", bool: "true or false"}.get(
+        kind, "a list of whole numbers" if get_origin(kind) is tuple else "text"
+    )
+    raise ValueError(f"{name}: expected {wanted}, got {value!r}")
+
+
+def check_ranges(config: Any) -> None:
+    """A ValueError that names the first field outside its range, in one line."""
+    kinds = get_type_hints(type(config))
+    for f in fields(config):
+        value, kind, meta = getattr(config, f.name), kinds[f.name], f.metadata
+        if get_origin(kind) is Literal and value not in get_args(kind):
+            raise ValueError(f"{f.name}: must be one of {', '.join(get_args(kind))}, got {value!r}")
+        if _range(meta) and value is not None:
+            for number in value if isinstance(value, tuple) else (value,):
+                if not _inside(number, meta):
+                    raise ValueError(f"{f.name}: must lie in {_range(meta)}, got {number}")
+
+
+def _inside(number: float, meta: Any) -> bool:
+    low = -math.inf if meta["low"] is None else meta["low"]
+    high = math.inf if meta["high"] is None else meta["high"]
+    within = low < number < high if meta["open"] else low <= number <= high
+    return within and math.isfinite(number)
+
+
+def _range(meta: Any) -> str:
+    low, high, ends = meta["low"], meta["high"], "()" if meta["open"] else "[]"
+    if low is None and high is None:
+        return ""
+    left = "(-inf" if low is None else f"{ends[0]}{low:g}"
+    return f"{left}, inf)" if high is None else f"{left}, {high:g}{ends[1]}"

@@ -1,0 +1,13 @@
+"""Agents by name: a closed list, so that a file or a flag can name one of these and nothing else."""
+
+from sbeed.agents.base import Agent
+from sbeed.agents.sbeed.agent import SBEED
+
+AGENTS: dict[str, Agent] = {agent.name: agent for agent in (SBEED,)}
+
+
+def find(name: str) -> Agent:
+    """The agent of that name; a ValueError with the names there are."""
+    if name not in AGENTS:
+        raise ValueError(f"agent: must be one of {', '.join(AGENTS)}, got {name!r}")
+    return AGENTS[name]
