@@ -29,8 +29,9 @@ class EnvSpec:
 class Transition(NamedTuple):
     """One step, or a batch of them with the same leading axes.
 
-    `last`: the episode ended here, by termination or by a time limit; `terminated`: by termination, so V(next_obs)
-    counts as 0. `action` is what the policy drew, before any squashing: that is what its log-density scores exactly.
+    `last`: the path does not go on after this step: the episode ended, by termination or by a time limit, or the data
+    of that environment pause here. `terminated`: by termination, so V(next_obs) counts as 0. `action` is what the
+    policy drew, before any squashing: that is what its log-density scores exactly.
     """
 
     obs: Array  # [..., observation_size]

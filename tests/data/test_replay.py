@@ -45,9 +45,38 @@ def test_size_counts_up_to_the_capacity():
     assert _filled(7).size == 16
 
 
-def test_a_chunk_that_would_wrap_is_refused():
-    with pytest.raises(ValueError, match="multiple"):
-        replay.insert(replay.empty(SPEC, 10), _chunk(0, 4))
+def test_chunks_of_any_length_wrap_around_the_seam():
+    ring, written = replay.empty(SPEC, 10), 0
+    for n in (4, 7, 1, 10, 3, 9):
+        ring, written = replay.insert(ring, _chunk(written, n)), written + n
+        held = replay.newest(ring, min(written, 10)).reward
+        np.testing.assert_array_equal(held, np.arange(written - len(held), written))
+
+
+def test_a_chunk_longer_than_the_ring_is_refused():
+    with pytest.raises(ValueError, match="a chunk of 11 transitions does not fit into a replay of 10"):
+        replay.insert(replay.empty(SPEC, 10), _chunk(0, 11))
+
+
+def test_only_so_many_of_a_padded_chunk_are_written_by_one_program():
+    insert = jax.jit(replay.insert)
+    ring = replay.insert(replay.empty(SPEC, 10), _chunk(0, 8))
+    for count in (0, 3, 5):
+        padded = insert(ring, _chunk(8, 5), count)
+        assert padded.written == 8 + count
+        np.testing.assert_array_equal(replay.newest(padded, 8).reward, np.arange(count, 8 + count))
+    assert insert._cache_size() == 1
+
+
+def test_windows_among_the_newest_alone():
+    sample = jax.jit(lambda newest: replay.sample(_filled(7), jax.random.key(0), 500, 3, newest).reward)
+    for newest, oldest in ((5, 23), (16, 12), (1000, 12), (2, 25)):  # 28 written, 16 held; a window needs 3
+        windows = sample(newest)
+        assert (windows.min(), windows.max()) == (oldest, 27)
+
+
+def test_the_oldest_stands_in_for_what_is_not_there_yet():
+    np.testing.assert_array_equal(replay.newest(_filled(1), 6).reward, [0, 0, 0, 1, 2, 3])
 
 
 def test_discrete_actions_are_integers():

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from sbeed.types import Array, EnvSpec, Key, Transition
+from sbeed.types import Array, EnvSpec, Key, Scalar, Transition
 
 
 class Replay(eqx.Module):
@@ -35,25 +35,38 @@ def empty(spec: EnvSpec, capacity: int) -> Replay:
     return Replay(data, jnp.zeros((), jnp.int32))
 
 
-def insert(replay: Replay, chunk: Transition) -> Replay:
-    """Write consecutive transitions [n, ...]; the capacity must be a multiple of n, so that no chunk wraps."""
+def insert(replay: Replay, chunk: Transition, count: Scalar | None = None) -> Replay:
+    """Write consecutive transitions [n, ...], n at most the capacity, over the oldest ones.
+
+    count: only so many of them, the first; may be traced, so that a shorter chunk needs no program of its own.
+    """
     n = chunk.reward.shape[0]
-    if replay.capacity % n:
-        raise ValueError(f"replay capacity {replay.capacity} is not a multiple of the chunk's {n} transitions")
-    at = replay.written % replay.capacity
+    if n > replay.capacity:
+        raise ValueError(f"a chunk of {n} transitions does not fit into a replay of {replay.capacity}")
+    count = n if count is None else count
+    steps = jnp.arange(n, dtype=jnp.int32)
+    # What is not to be written goes to a place beyond the ring, where a scatter drops it.
+    at = jnp.where(steps < count, (replay.written + steps) % replay.capacity, replay.capacity + steps)
 
     def write(ring: Array, new: Array) -> Array:
-        return jax.lax.dynamic_update_slice_in_dim(ring, new.astype(ring.dtype), at, axis=0)
+        return ring.at[at].set(new.astype(ring.dtype), mode="drop", unique_indices=True)
 
-    return Replay(jax.tree.map(write, replay.data, chunk), replay.written + n)
+    return Replay(jax.tree.map(write, replay.data, chunk), replay.written + jnp.asarray(count, jnp.int32))
 
 
-def sample(replay: Replay, key: Key, batch: int, length: int) -> Transition:
+def sample(replay: Replay, key: Key, batch: int, length: int, newest: Scalar | None = None) -> Transition:
     """Windows of `length` consecutive transitions, their starts uniform: [batch, length, ...]
 
-    A window may run over an episode's end: `last` says where its path stops.
+    A window may run over an episode's end: `last` says where its path stops. newest: windows from the newest so many
+    transitions alone; may be traced. The replay must hold at least `length`.
     """
-    oldest = jnp.where(replay.written > replay.capacity, replay.written % replay.capacity, 0)
-    start = jax.random.randint(key, (batch, 1), 0, replay.size - length + 1)
-    index = (oldest + start + np.arange(length)) % replay.capacity
+    eligible = replay.size if newest is None else jnp.clip(newest, length, replay.size).astype(jnp.int32)
+    start = replay.written - eligible + jax.random.randint(key, (batch, 1), 0, eligible - length + 1)
+    index = (start + np.arange(length)) % replay.capacity
     return jax.tree.map(lambda ring: ring[index], replay.data)
+
+
+def newest(replay: Replay, count: int) -> Transition:
+    """The newest `count` transitions in order; where there are fewer, the oldest stands in for what is missing."""
+    index = replay.written - jnp.minimum(np.arange(count)[::-1] + 1, replay.size)
+    return jax.tree.map(lambda ring: ring[index % replay.capacity], replay.data)

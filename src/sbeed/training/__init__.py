@@ -1,1 +1,1 @@
-"""From environments to curves: collecting, populations, evaluation."""
+"""From environments to curves: collecting, updating in lockstep, evaluating, runs and what they leave behind."""

@@ -1,122 +1,354 @@
-"""Stepping environments on the host, in worker processes, for a population of agents.
+"""Stepping environments on the host, in this process or in workers.
 
-Each agent owns one environment and one random stream, both seeded by the agent alone: what it sees does not depend on
-how many workers there are.
+Each member of a population owns its environments and a random stream, both seeded by the member alone: what it sees
+does not depend on who its neighbours are or on how many workers there are.
 """
 
 import multiprocessing
-from collections.abc import Callable, Sequence
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, Protocol
 
+import gymnasium
 import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
 
-from sbeed.envs.base import HostEnv
-from sbeed.models.policies import Policy, random_action
-from sbeed.types import Transition
+from sbeed.envs import spaces
+from sbeed.envs.base import EnvironmentFault, HostEnv
+from sbeed.envs.gym import GymEnv
+from sbeed.models.host import HostPolicy
+from sbeed.types import EnvSpec, Transition
 
 MakeEnv = Callable[[], HostEnv]
+Chunk = tuple[Transition, list[float]]  # transitions [steps, ...] and the returns of the episodes that ended
+Scores = tuple[list[float], list[int]]  # returns and lengths of whole episodes
+
+TRAINING, EVALUATION = 1, 2  # second word of an episode's seed; 0 is the stream of actions
+
+
+def episode_seed(seed: int, purpose: int, episode: int) -> int:
+    """Episodes are seeded by counter: any of them can be played again without those before it."""
+    return int(np.random.SeedSequence([seed, purpose, episode]).generate_state(1)[0])
+
+
+# ------------------------------------------------------------------------------------------------- who acts
+
+
+class Drawing(Protocol):
+    """What acts while data are collected; a HostPolicy does, by its own draws."""
+
+    def draw(self, obs: np.ndarray, rng: np.random.Generator) -> Any:
+        """Raw actions for one observation, or for [n, observation_size]."""
+
+    def squash(self, action: Any) -> Any:
+        """What the environment receives of them."""
+
+
+class Exploring:
+    """Uniformly random actions, in the raw form of a policy's own."""
+
+    def __init__(self, policy: HostPolicy):
+        self.policy, self.squash = policy, policy.squash
+
+    def draw(self, obs: np.ndarray, rng: np.random.Generator) -> Any:
+        return _for_each(obs, lambda one: self.policy.explore(rng))
+
+
+class Following:
+    """A rule of the user's, obs -> action in [-1, 1] or integer, told in the raw actions of a policy."""
+
+    def __init__(self, policy: HostPolicy, rule: Callable[[np.ndarray], Any]):
+        self.policy, self.squash, self.rule = policy, policy.squash, rule
+
+    def draw(self, obs: np.ndarray, rng: np.random.Generator) -> Any:
+        return self.policy.unsquash(_for_each(obs, self.rule))
+
+
+def _for_each(obs: np.ndarray, act: Callable[[np.ndarray], Any]) -> Any:
+    return act(obs) if obs.ndim == 1 else np.stack([act(one) for one in obs])
+
+
+# ------------------------------------------------------------------------------------------------- one member
 
 
 class Actor:
-    """One agent's environment, its random stream and the episode that is under way."""
+    """One member's environment, its random stream and the episode that is under way."""
 
-    def __init__(self, make: MakeEnv, seed: int):
-        self.make, self.env, self.seed = make, make(), seed
-        self.evaluation_env: HostEnv | None = None  # its own, so that the episode under way is not disturbed
+    def __init__(self, make: MakeEnv, make_for_evaluation: MakeEnv, seed: int):
+        self.env, self.seed = make(), seed
+        self.evaluator = Evaluator(make_for_evaluation, seed)
         self.rng = np.random.default_rng([seed, 0])
         self.episodes = 0
-        self.returns: list[float] = []  # of the episodes that ended since they were last asked for
         self._reset()
 
     def _reset(self) -> None:
-        # Episodes are seeded by counter: any of them can be played again without those before it.
-        self.obs = self.env.reset(seed=int(np.random.SeedSequence([self.seed, 1, self.episodes]).generate_state(1)[0]))
+        self.obs = self.env.reset(seed=episode_seed(self.seed, TRAINING, self.episodes))
         self.total = 0.0
         self.episodes += 1
 
-    def collect(self, policy: Policy | None, steps: int) -> Transition:
-        """`steps` transitions by the policy, or at random without one."""
-        rows = []
+    def collect(self, policy: Drawing, steps: int) -> Chunk:
+        rows, returns = [], []
         for _ in range(steps):
             obs = self.obs
-            raw = random_action(self.env.spec, self.rng) if policy is None else policy.draw(obs, self.rng)
-            sent = np.tanh(raw) if policy is None and self.env.spec.action_kind == "box" else raw
-            if policy is not None:
-                sent = policy.squash(raw, np)
-            next_obs, reward, terminated, truncated = self.env.step(sent)
+            raw = policy.draw(obs, self.rng)
+            next_obs, reward, terminated, truncated = self.env.step(policy.squash(raw))
             last = terminated or truncated
             rows.append((obs, raw, reward, next_obs, terminated, last))
             self.obs, self.total = next_obs, self.total + reward
             if last:
-                self.returns.append(self.total)
+                returns.append(self.total)
                 self._reset()
-        return Transition(*(np.asarray(column) for column in zip(*rows)))  # type: ignore[arg-type]
+        return _transitions(rows), returns
 
-    def evaluate(self, policy: Policy, episodes: int) -> list[float]:
-        """Returns of the deterministic policy on episodes that training never sees."""
-        returns = []
-        if self.evaluation_env is None:
-            self.evaluation_env = self.make()
-        env = self.evaluation_env
+    def evaluate(self, policy: HostPolicy, episodes: int) -> Scores:
+        return self.evaluator.play(policy, episodes)
+
+    def close(self) -> None:
+        self.env.close()
+        self.evaluator.close()
+
+
+class VectorActor:
+    """The n environments of a Gymnasium VectorEnv as one member's source.
+
+    A chunk holds the steps of one environment after those of another, and `last` where each one's part ends. A step on
+    which an environment only resets (Gymnasium's default: the step after an episode's end) is none, so a chunk's parts
+    need not be of one length; what is over is the beginning of the next chunk.
+    """
+
+    def __init__(self, envs: VectorEnv, make_for_evaluation: MakeEnv, seed: int):
+        self.envs, self.seed = envs, seed
+        self.name = vector_spec(envs).name
+        self.mode = envs.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
+        self.evaluator = Evaluator(make_for_evaluation, seed)
+        self.rng = np.random.default_rng([seed, 0])
+        self.resets = 0
+        self.pending: list[tuple[int, tuple]] = []  # steps not yet handed out, each with its environment's number
+        self.returns: list[float] = []
+        self.totals, self.resetting = np.zeros(envs.num_envs), np.zeros(envs.num_envs, bool)
+        first, _ = envs.reset(seed=self._seed())
+        self.obs = self._observe(first)
+
+    def _seed(self) -> int:
+        self.resets += 1  # those that are ours to seed; the rest the environments make themselves
+        return episode_seed(self.seed, TRAINING, self.resets)
+
+    def _observe(self, observations: Any) -> np.ndarray:
+        return np.array(spaces.encode(self.envs.single_observation_space, observations))  # never the environments' own
+
+    def collect(self, policy: Drawing, steps: int) -> Chunk:
+        while len(self.pending) < steps:
+            self._step(policy)
+        chosen, self.pending = self.pending[:steps], self.pending[steps:]
+        chosen.sort(key=lambda step: step[0])  # stable: the steps of one environment stay in order
+        chunk = _transitions([row for _, row in chosen])
+        owners = np.array([owner for owner, _ in chosen])
+        # The path does not go on at the border between two environments, nor from this chunk to the next.
+        pauses = np.append(owners[1:] != owners[:-1], True)
+        returns, self.returns = self.returns, []
+        return chunk._replace(last=chunk.last | pauses), returns
+
+    def _step(self, policy: Drawing) -> None:
+        raw = policy.draw(self.obs, self.rng)
+        actions = spaces.decode(self.envs.single_action_space, policy.squash(raw))
+        observations, rewards, terminated, truncated, info = self.envs.step(actions)
+        obs, rewards, terminated = self._observe(observations), np.asarray(rewards), np.asarray(terminated)
+        over = terminated | np.asarray(truncated)
+        reached = obs
+        if self.mode is AutoresetMode.SAME_STEP and over.any():
+            reached = obs.copy()  # `obs` is already that of the next episode
+            reached[over] = self._observe(np.stack(info["final_obs"][over]))
+        for what, numbers in (("action", actions), ("observation", reached), ("reward", rewards)):
+            if not np.isfinite(numbers).all():
+                raise EnvironmentFault(f"{self.name}: {what} is not finite")
+        for i in np.flatnonzero(~self.resetting):
+            row = (self.obs[i], raw[i], float(rewards[i]), reached[i], bool(terminated[i]), bool(over[i]))
+            self.pending.append((int(i), row))
+        self.totals += np.where(self.resetting, 0, rewards)
+        self.returns += self.totals[over].tolist()
+        self.totals[over] = 0
+        if self.mode is AutoresetMode.NEXT_STEP:
+            self.resetting = over
+        elif self.mode is AutoresetMode.DISABLED and over.any():
+            fresh, _ = self.envs.reset(seed=self._seed(), options={"reset_mask": over})
+            obs = self._observe(fresh)
+        self.obs = obs
+
+    def evaluate(self, policy: HostPolicy, episodes: int) -> Scores:
+        return self.evaluator.play(policy, episodes)
+
+    def close(self) -> None:
+        self.envs.close()
+        self.evaluator.close()
+
+
+class _OneOf(gymnasium.Env):
+    """The spaces of one environment of a VectorEnv, for an adapter to read."""
+
+    def __init__(self, envs: VectorEnv):
+        self.spec = envs.spec
+        self.observation_space, self.action_space = envs.single_observation_space, envs.single_action_space
+
+
+def vector_spec(envs: VectorEnv) -> EnvSpec:
+    """What an agent must know of each of the environments."""
+    return GymEnv(_OneOf(envs)).spec
+
+
+class Evaluator:
+    """Episodes that training never sees, in an environment of their own: the one under way is not disturbed."""
+
+    def __init__(self, make: MakeEnv, seed: int):
+        self.make, self.seed = make, seed
+        self.env: HostEnv | None = None
+
+    def play(self, policy: HostPolicy, episodes: int) -> Scores:
+        """The deterministic policy's returns and lengths; the same episodes every time."""
+        if self.env is None:
+            self.env = self.make()
+        returns, lengths = [], []
         for episode in range(episodes):
-            obs = env.reset(seed=int(np.random.SeedSequence([self.seed, 2, episode]).generate_state(1)[0]))
-            total, over = 0.0, False
+            obs = self.env.reset(seed=episode_seed(self.seed, EVALUATION, episode))
+            total, length, over = 0.0, 0, False
             while not over:
-                obs, reward, terminated, truncated = env.step(policy.squash(policy.mode(obs, np), np))
-                total, over = total + reward, terminated or truncated
+                obs, reward, terminated, truncated = self.env.step(policy.squash(policy.mode(obs)))
+                total, length, over = total + reward, length + 1, terminated or truncated
             returns.append(total)
-        return returns
+            lengths.append(length)
+        return returns, lengths
+
+    def close(self) -> None:
+        if self.env is not None:
+            self.env.close()
 
 
-def _work(pipe: Connection, make: MakeEnv, seeds: Sequence[int]) -> None:
-    actors = [Actor(make, seed) for seed in seeds]
-    while True:
-        command, payload = pipe.recv()
-        if command == "collect":
-            policies, steps = payload
-            chunks = [actor.collect(policy, steps) for actor, policy in zip(actors, policies)]
-            returns = [actor.returns for actor in actors]
-            for actor in actors:
-                actor.returns = []
-            pipe.send((chunks, returns))
-        elif command == "evaluate":
-            policies, episodes = payload
-            pipe.send([actor.evaluate(policy, episodes) for actor, policy in zip(actors, policies)])
-        else:
-            return
+def _transitions(rows: Sequence[tuple]) -> Transition:
+    obs, raw, reward, next_obs, terminated, last = zip(*rows)
+    action = np.array(raw)
+    action = action.astype(np.float32 if np.issubdtype(action.dtype, np.floating) else np.int32)
+    columns = (
+        np.stack(obs),
+        action,
+        np.array(reward, np.float32),
+        np.stack(next_obs),
+        np.array(terminated),
+        np.array(last),
+    )
+    return Transition(*columns)  # type: ignore[arg-type]
+
+
+# ------------------------------------------------------------------------------------------------- all members
+
+MakeActor = Callable[[], Actor | VectorActor]
 
 
 class Collector:
-    """The actors of a population, spread over worker processes."""
+    """The actors of all members: in this process, or spread over worker processes."""
 
-    def __init__(self, make: MakeEnv, seeds: Sequence[int], workers: int):
-        context = multiprocessing.get_context("spawn")
-        self.shares = [list(share) for share in np.array_split(np.arange(len(seeds)), min(workers, len(seeds)))]
-        self.pipes, self.processes = [], []
-        for share in self.shares:
-            ours, theirs = context.Pipe()
-            process = context.Process(target=_work, args=(theirs, make, [seeds[i] for i in share]), daemon=True)
-            process.start()
-            self.pipes.append(ours)
-            self.processes.append(process)
+    def __init__(self, makers: Sequence[MakeActor], workers: int = 0):
+        """makers: one per member; for worker processes they must pickle."""
+        shares = np.array_split(np.arange(len(makers)), min(workers, len(makers)) or 1)
+        crew = _Worker if workers else _Crew
+        self.crews = [crew([makers[i] for i in share]) for share in shares]
 
-    def _ask(self, command: str, policies: Sequence[Policy | None], number: int) -> list[Any]:
-        for pipe, share in zip(self.pipes, self.shares):
-            pipe.send((command, ([policies[i] for i in share], number)))
-        return [pipe.recv() for pipe in self.pipes]
+    def collect(self, policies: Sequence[Drawing], steps: int) -> list[Chunk]:
+        return self._ask("collect", [(policy, steps) for policy in policies])
 
-    def collect(self, policies: Sequence[Policy | None], steps: int) -> tuple[Transition, list[list[float]]]:
-        """Transitions [agents, steps, ...] and the returns of the episodes that ended."""
-        answers = self._ask("collect", policies, steps)
-        chunks = [chunk for some, _ in answers for chunk in some]
-        return Transition(*(np.stack(column) for column in zip(*chunks))), [r for _, some in answers for r in some]  # type: ignore[arg-type]
+    def evaluate(self, policies: Sequence[HostPolicy], episodes: int) -> list[Scores]:
+        return self._ask("evaluate", [(policy, episodes) for policy in policies])
 
-    def evaluate(self, policies: Sequence[Policy], episodes: int) -> np.ndarray:
-        """Returns [agents, episodes]."""
-        return np.array([returns for some in self._ask("evaluate", policies, episodes) for returns in some])
+    def _ask(self, method: str, arguments: list[tuple]) -> list[Any]:
+        rest = iter(arguments)
+        for crew in self.crews:
+            crew.ask(method, [next(rest) for _ in range(crew.size)])
+        heard: list[Any] = []
+        for answers in [crew.answers() for crew in self.crews]:  # all before any complaint: none stays in a pipe
+            if isinstance(answers, Exception):
+                raise answers
+            heard += answers
+        return heard
 
     def close(self) -> None:
-        for pipe, process in zip(self.pipes, self.processes):
-            pipe.send(("stop", None))
-            process.join()
+        for crew in self.crews:
+            crew.close()
+
+
+class _Crew:
+    """Some members' actors, in this process."""
+
+    def __init__(self, makers: Sequence[MakeActor]):
+        self.size = len(makers)
+        self.actors = [make() for make in makers]
+
+    def ask(self, method: str, arguments: Sequence[tuple]) -> None:
+        self._answers = [getattr(actor, method)(*some) for actor, some in zip(self.actors, arguments)]
+
+    def answers(self) -> list[Any]:
+        return self._answers
+
+    def close(self) -> None:
+        for actor in self.actors:
+            actor.close()
+
+
+class _Worker:
+    """Some members' actors, in a process of their own."""
+
+    def __init__(self, makers: Sequence[MakeActor]):
+        # Spawned, for a forked process that has jax's threads deadlocks.
+        context = multiprocessing.get_context("spawn")
+        self.size = len(makers)
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_work, args=(theirs, makers), daemon=True)
+        with _environment(OMP_NUM_THREADS="1", JAX_PLATFORMS="cpu"):  # read by numpy and jax when the worker loads them
+            self.process.start()
+        theirs.close()  # ours is a copy: while it is open, a dead worker looks like a slow one
+
+    def ask(self, method: str, arguments: Sequence[tuple]) -> None:
+        with suppress(OSError):  # of a worker that died: there will be no answer
+            self.pipe.send((method, arguments))
+
+    def answers(self) -> list[Any] | Exception:
+        try:
+            return self.pipe.recv()
+        except (EOFError, OSError):
+            self.process.join()
+            return RuntimeError(f"a worker process died (exit code {self.process.exitcode})")
+
+    def close(self) -> None:
+        self.pipe.close()  # which the worker notices
+        self.process.join()
+
+
+def _work(pipe: Connection, makers: Sequence[MakeActor]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
+    crew: _Crew | None = None
+    answers: Any
+    with suppress(EOFError, OSError):  # the parent has closed its end: we are done
+        while True:
+            question = pipe.recv()
+            try:
+                crew = crew or _Crew(makers)
+                crew.ask(*question)
+                answers = crew.answers()
+            except Exception as error:
+                answers = error
+            pipe.send(answers)
+
+
+@contextmanager
+def _environment(**variables: str) -> Iterator[None]:
+    """Environment variables for the processes started inside."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

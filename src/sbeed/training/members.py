@@ -1,0 +1,60 @@
+"""The same program for every member of a population."""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cache, partial
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+
+Held: TypeAlias = Any  # one tree for each member
+
+
+class Members:
+    """How M members' trees are held, and how a program of one member is run for all of them.
+
+    `together`: trees are stacked and programs vmapped, one launch for all, which is what a GPU wants. Otherwise the
+    same solo program runs for each member in turn: XLA's batched products are slow on a CPU, and so each member's
+    numbers equal those of its solo run bit for bit.
+    """
+
+    def __init__(self, count: int, together: bool | None = None):
+        self.count = count
+        self.together = jax.default_backend() != "cpu" if together is None else together
+
+    def hold(self, trees: Sequence[Any]) -> Held:
+        """One tree for each member, on the device."""
+        if self.together:
+            return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
+        return [jax.tree.map(jnp.asarray, tree) for tree in trees]
+
+    def fetch(self, held: Held) -> list[Any]:
+        """Each member's tree with numpy arrays."""
+        if not self.together:
+            return jax.device_get(held)
+        stacked = jax.device_get(held)
+        return [jax.tree.map(lambda x, i=i: x[i], stacked) for i in range(self.count)]
+
+    def run(
+        self,
+        program: Callable[..., tuple],
+        *held: Held,
+        shared: tuple = (),
+        donate: tuple[int, ...] = (),
+        static: Mapping[str, Hashable] | None = None,
+    ) -> tuple[Held, ...]:
+        """program(*trees of one member, *shared, **static) -> a tuple of trees, for all members.
+
+        One compilation per program, static arguments and shapes, whoever asks. donate: which of `held` give their
+        memory to the result.
+        """
+        call = _compiled(program, self.together, len(held), len(shared), donate, tuple((static or {}).items()))
+        if self.together:
+            return call(*held, *shared)
+        return tuple(list(parts) for parts in zip(*(call(*trees, *shared) for trees in zip(*held))))
+
+
+@cache
+def _compiled(program: Callable, together: bool, held: int, shared: int, donate: tuple[int, ...], static: tuple) -> Any:
+    solo = partial(program, **dict(static))
+    return jax.jit(jax.vmap(solo, (0,) * held + (None,) * shared) if together else solo, donate_argnums=donate)

@@ -1,0 +1,83 @@
+"""Stepping pure environments: collecting and evaluating as programs, equal in meaning to `collect` on the host."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from sbeed.envs.base import JaxEnv
+from sbeed.models.policies import Policy
+from sbeed.types import Array, Key, Transition
+
+
+class Life(NamedTuple):
+    """One member's environment between two programs."""
+
+    state: Any
+    obs: Array
+    episodes: Array  # begun so far
+    steps: Array  # taken so far
+    total: Array  # return of the episode under way
+
+
+def begin(env: JaxEnv, key: Key) -> Life:
+    state = _first_state(env, key, jnp.int32(0))
+    return Life(state, env.observe(state), jnp.int32(1), jnp.int32(0), jnp.float32(0))
+
+
+def _first_state(env: JaxEnv, key: Key, episode: Array) -> Any:
+    return env.reset(jax.random.fold_in(jax.random.fold_in(key, 1), episode))
+
+
+def collect(
+    env: JaxEnv, policy: Policy, life: Life, key: Key, *, length: int, count: Array, exploring: Array
+) -> tuple[Life, Transition, Array]:
+    """`count` of `length` steps: the life after them, transitions [length, ...], and the return of the episode that
+    ended at each step, NaN where none did.
+
+    What lies beyond `count` is padding. Keys are counted by step and episode, so a path does not depend on how it is
+    cut into chunks. exploring: act uniformly at random.
+    """
+
+    def one(life: Life, t: Array) -> tuple[Life, tuple[Transition, Array]]:
+        k_act, k_step = jax.random.split(jax.random.fold_in(jax.random.fold_in(key, 0), life.steps))
+        raw = jnp.where(exploring, policy.explore(life.obs, k_act), policy.sample(life.obs, k_act)[0])
+        step = env.step(life.state, policy.squash(raw), k_step)
+        last, total = step.terminated | step.truncated, life.total + step.reward
+        goes_on = Life(step.state, step.obs, life.episodes, life.steps + 1, total)
+        state = _first_state(env, key, life.episodes)
+        anew = Life(state, env.observe(state), life.episodes + 1, life.steps + 1, jnp.zeros_like(total))
+        counts = t < count
+        after = _choose(counts, _choose(last, anew, goes_on), life)
+        # The observation really reached, not that of the reset.
+        transition = Transition(life.obs, raw, step.reward, step.obs, step.terminated, last)
+        return after, (transition, jnp.where(last & counts, total, jnp.nan))
+
+    life, (transitions, returns) = jax.lax.scan(one, life, jnp.arange(length))
+    return life, transitions, returns
+
+
+def _choose(condition: Array, this: Life, that: Life) -> Life:
+    return jax.tree.map(lambda x, y: jnp.where(condition, x, y), this, that)
+
+
+def evaluate(env: JaxEnv, policy: Policy, key: Key, *, episodes: int) -> tuple[Array, Array]:
+    """Returns and lengths of the deterministic policy: [episodes] each. The same episodes every time."""
+
+    def one(k: Key) -> tuple[Array, Array]:
+        k_reset, k_steps = jax.random.split(k)
+
+        def unfinished(carry: tuple) -> Array:
+            return ~carry[-1]
+
+        def step(carry: tuple) -> tuple:
+            state, total, length, _ = carry
+            action = policy.squash(policy.mode(env.observe(state)))
+            after = env.step(state, action, jax.random.fold_in(k_steps, length))
+            return after.state, total + after.reward, length + 1, after.terminated | after.truncated
+
+        start = (env.reset(k_reset), jnp.float32(0), jnp.int32(0), jnp.array(False))
+        _, total, length, _ = jax.lax.while_loop(unfinished, step, start)
+        return total, length
+
+    return jax.vmap(one)(jax.vmap(lambda e: jax.random.fold_in(key, e))(jnp.arange(episodes)))

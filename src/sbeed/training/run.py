@@ -1,0 +1,164 @@
+"""A run as data: what to train, and the rows that come of it."""
+
+import itertools
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from sbeed.agents.knobs import with_fields
+from sbeed.agents.registry import find
+from sbeed.training.sources import spec_of
+from sbeed.training.trainer import Trainer, Variant
+
+# env, seed, the member's own fields, step, final, return, return_std, length, train_return, the update's metrics,
+# seconds and where they went.
+Row = dict[str, Any]
+OnRows = Callable[[list[Row]], None]
+OnProgress = Callable[[Trainer], bool | None]
+
+
+def ignore(news: Any) -> None:
+    """For who does not want to hear of it."""
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """What one run, or a population of them, is."""
+
+    env: str
+    agent: str = "sbeed"
+    preset: str = "default"
+    steps: int = 1_000_000  # of each member's environment, exactly
+    fields: Mapping[str, Any] = field(default_factory=dict)  # of the config, over the preset's
+    noise: float = 0.0  # scale of StochasticTransition
+    evaluate_every: int = 20_000  # steps
+    episodes: int = 5  # per evaluation
+    final_episodes: int = 20  # of the last evaluation
+
+
+def make_trainer(
+    spec: RunSpec, *, seeds: Sequence[int] = (0,), variants: Sequence[Variant] | None = None, workers: int = 0
+) -> Trainer:
+    """Everything that can be wrong with a run is a ValueError here, before anything is written or started."""
+    for name in ("steps", "evaluate_every", "episodes", "final_episodes"):
+        if getattr(spec, name) < 1:
+            raise ValueError(f"{name}: must be at least 1, got {getattr(spec, name)}")
+    agent = find(spec.agent)
+    config = with_fields(agent.preset(spec.preset, spec_of(spec.env, spec.noise)), spec.fields)
+    return Trainer(agent, spec.env, config, seeds=seeds, variants=variants, workers=workers, noise=spec.noise)
+
+
+def follow(
+    trainer: Trainer,
+    steps: int,
+    *,
+    evaluate_every: int | None = 20_000,
+    episodes: int = 5,
+    final_episodes: int = 20,
+    on_rows: OnRows = ignore,
+    on_progress: OnProgress = ignore,
+    deadline: float = float("inf"),
+) -> list[Row]:
+    """Let a trainer take `steps` more steps, exactly; one row per member and evaluation, the last ones `final`.
+
+    evaluate_every: None for no evaluations and no rows, not even at the end. on_progress hears of every iteration and
+    ends the run by answering False; deadline: so do so many seconds.
+    Members that diverged while others go on give no more rows.
+    """
+    start, goal = time.perf_counter(), trainer.step + steps
+    rows: list[Row] = []
+    over = False
+    while not over:
+        before = trainer.step
+        trainer.advance(goal - before)
+        stopped = on_progress(trainer) is False
+        over = trainer.step >= goal or stopped or time.perf_counter() - start > deadline
+        if evaluate_every and (over or before // evaluate_every != trainer.step // evaluate_every):
+            rows_now = _rows(trainer, final_episodes if over else episodes, start, over)
+            rows += rows_now
+            on_rows(rows_now)
+    return rows
+
+
+def _rows(trainer: Trainer, episodes: int, start: float, final: bool) -> list[Row]:
+    scores = trainer.evaluate(episodes)
+    spent = {f"{part}_seconds": seconds for part, seconds in trainer.seconds.items()}
+    columns = {
+        "return": scores.returns.mean(1),
+        "return_std": scores.returns.std(1),
+        "length": scores.lengths.mean(1),
+        "train_return": [np.mean(some) if some else None for some in trainer.recent],
+        **trainer.metrics,
+    }
+    return [
+        {
+            "env": trainer.spec.name,
+            "seed": seed,
+            **variant,
+            "step": trainer.step,
+            "final": final,
+            **{
+                name: None if column[i] is None else float(column[i])
+                for name, column in columns.items()
+                if name not in variant  # a metric of that name, as `lam` when it adapts, would hide who this is
+            },
+            "seconds": time.perf_counter() - start,
+            **spent,
+        }
+        for i, (seed, variant) in enumerate(zip(trainer.seeds, trainer.variants))
+        if i not in trainer.diverged
+    ]
+
+
+def train(
+    spec: RunSpec,
+    *,
+    seeds: Sequence[int] = (0,),
+    variants: Sequence[Variant] | None = None,
+    workers: int = 0,
+    on_rows: OnRows = ignore,
+    on_progress: OnProgress = ignore,
+    deadline: float = float("inf"),
+) -> list[Row]:
+    """A whole run, one member per seed."""
+    trainer = make_trainer(spec, seeds=seeds, variants=variants, workers=workers)
+    try:
+        return follow(
+            trainer,
+            spec.steps,
+            evaluate_every=spec.evaluate_every,
+            episodes=spec.episodes,
+            final_episodes=spec.final_episodes,
+            on_rows=on_rows,
+            on_progress=on_progress,
+            deadline=deadline,
+        )
+    finally:
+        trainer.close()
+
+
+def train_population(
+    spec: RunSpec,
+    seeds: int | Sequence[int] = 5,
+    *,
+    workers: int = 0,
+    on_rows: OnRows = ignore,
+    **values: Sequence[float],
+) -> list[Row]:
+    """Every combination of the given values of float fields, with every seed, as one population.
+
+    train_population(RunSpec("Hopper-v5"), seeds=5, lam=[0.01, 0.1], eta=[0.0, 0.1, 1.0]) trains 30 members.
+    """
+    seeds = range(seeds) if isinstance(seeds, int) else seeds
+    combinations = [dict(zip(values, chosen)) for chosen in itertools.product(*values.values())]
+    members = [(seed, variant) for variant in combinations for seed in seeds]
+    return train(
+        spec,
+        seeds=[seed for seed, _ in members],
+        variants=[variant for _, variant in members],
+        workers=workers,
+        on_rows=on_rows,
+    )

@@ -1,0 +1,78 @@
+"""From what a user calls an environment to the actors that step it on the host."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple, TypeAlias
+
+import gymnasium
+from gymnasium.vector import VectorEnv
+
+from sbeed.envs import registry
+from sbeed.envs.base import HostEnv, JaxEnv
+from sbeed.envs.hosted import Hosted
+from sbeed.training.collect import Actor, MakeEnv, VectorActor, vector_spec
+from sbeed.types import EnvSpec
+
+OneEnv: TypeAlias = str | JaxEnv | HostEnv | gymnasium.Env
+Env: TypeAlias = OneEnv | VectorEnv
+
+
+class Source(NamedTuple):
+    """Where a member's data come from."""
+
+    spec: EnvSpec
+    actor: Callable[[int], Actor | VectorActor]  # a new one, from the member's seed
+    named: bool  # each member can have its own: the environment was given by its name, not as an object
+
+
+def spec_of(env: Env, noise: float = 0.0) -> EnvSpec:
+    """What an agent must know of an environment; a ValueError if it is none, or none that an agent can act in."""
+    if isinstance(env, VectorEnv):
+        return vector_spec(env)
+    made = registry.make(env, noise)
+    if isinstance(env, str) and not isinstance(made, JaxEnv):
+        made.close()
+    return made.spec
+
+
+def host_source(env: Env, noise: float, eval_env: OneEnv | None) -> Source:
+    """`eval_env`: None for another one like `env`, if that can be made."""
+    if isinstance(env, VectorEnv):
+        if noise:
+            raise ValueError("noise: give the environments inside a VectorEnv their own")
+        return Source(vector_spec(env), partial(VectorActor, env, _evaluation(env, 0.0, eval_env)), named=False)
+    evaluation = _evaluation(env, noise, eval_env)
+    if isinstance(env, str | JaxEnv):
+        return Source(spec_of(env, noise), partial(Actor, partial(_host, env, noise), evaluation), named=True)
+    given = _host(env, noise)
+    return Source(given.spec, partial(Actor, lambda: given, evaluation), named=False)
+
+
+def _host(env: OneEnv, noise: float = 0.0) -> HostEnv:
+    made = registry.make(env, noise)
+    return Hosted(made) if isinstance(made, JaxEnv) else made
+
+
+def _evaluation(env: Env, noise: float, eval_env: OneEnv | None) -> MakeEnv:
+    if eval_env is not None:
+        return partial(_host, eval_env)
+    if isinstance(env, str | JaxEnv):
+        return partial(_host, env, noise)
+    return partial(_again, env, noise)
+
+
+def _again(env: gymnasium.Env | VectorEnv | HostEnv, noise: float) -> HostEnv:
+    """Another environment like this one, from its registration."""
+    registered = env.spec
+    if not isinstance(registered, gymnasium.envs.registration.EnvSpec):
+        raise ValueError(f"eval_env: {env} has no registration to make another one from; give one to evaluate in")
+    try:
+        if isinstance(env, VectorEnv):
+            of_vectors = ("num_envs", "vectorization_mode", "vector_kwargs", "wrappers", "max_episode_steps")
+            fields = {name: value for name, value in registered.kwargs.items() if name not in of_vectors}
+            made = gymnasium.make(registered.id, max_episode_steps=registered.max_episode_steps, **fields)
+        else:
+            made = gymnasium.make(registered)
+    except (gymnasium.error.Error, ValueError, TypeError) as error:
+        raise ValueError(f"eval_env: {env} cannot be made again ({error}); give one to evaluate in") from error
+    return _host(made, noise)

@@ -1,0 +1,367 @@
+"""One or many agents that learn in lockstep: collect, insert, update, evaluate."""
+
+import time
+import warnings
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from sbeed.agents.base import Agent, Config, State
+from sbeed.agents.knobs import with_fields
+from sbeed.data import replay as ring
+from sbeed.data.replay import Replay
+from sbeed.envs import registry
+from sbeed.envs.base import EnvironmentFault, JaxEnv
+from sbeed.models.host import HostPolicy
+from sbeed.models.policies import Policy
+from sbeed.training import rollout
+from sbeed.training.collect import Collector, Drawing, Exploring, Following
+from sbeed.training.members import Members
+from sbeed.training.rollout import Life
+from sbeed.training.sources import Env, OneEnv, host_source, spec_of
+from sbeed.types import Array, EnvSpec, Key, Transition
+
+Variant = Mapping[str, float]  # the float fields in which one member differs
+Rule = Callable[[np.ndarray], Any]  # obs -> an action in [-1, 1], or an integer
+
+
+class Evaluation(NamedTuple):
+    """What the deterministic policies scored on episodes that training never sees.   Both [members, episodes]"""
+
+    returns: np.ndarray
+    lengths: np.ndarray
+
+
+class Diverged(FloatingPointError):  # noqa: N818  a run diverges; the code that says so is right
+    """A number of the update is not finite."""
+
+    def __init__(self, step: int, name: str, seed: int):
+        super().__init__(f"{name} is not finite after {step} steps (seed {seed}): the run diverged")
+        self.step, self.name, self.seed = step, name, seed
+
+
+class Trainer:
+    """M members in lockstep, one per seed; they may differ in float fields of the config.
+
+    Each member is the run that it would be alone: its environment, its random streams and its batches depend on its
+    seed and its fields only.
+    """
+
+    step: int  # environment steps that each member has taken
+    episodes: list[int]  # that each member has finished
+    metrics: dict[str, np.ndarray]  # of the last iteration: {name: [members]}; empty before the first update
+    recent: list[deque[float]]  # each member's last 20 training returns
+    seconds: dict[str, float]  # spent on "collect", "update", "evaluate"; a JAX environment collects inside "update"
+    diverged: dict[int, Diverged]  # members that are lost while others go on: their last finite policies act
+
+    def __init__(
+        self,
+        agent: Agent,
+        env: Env,
+        config: Config,
+        *,
+        seeds: Sequence[int],
+        variants: Sequence[Variant] | None = None,
+        workers: int = 0,
+        noise: float = 0.0,
+        eval_env: OneEnv | None = None,
+        behaviour: HostPolicy | Rule | None = None,
+    ):
+        """env: a name, a JaxEnv, or one Gymnasium environment or VectorEnv, which serves one seed alone.
+
+        variants: for each member the float fields in which it differs from `config`. workers: processes that step
+        environments given by name; 0 steps them in this one. behaviour: who acts while data are collected: None for
+        the current policy, a HostPolicy of the same kind for a fixed one, or a function obs -> action in [-1, 1] (an
+        integer if discrete).
+        """
+        self.agent, self.config, self.behaviour = agent, config, behaviour
+        self.seeds = tuple(int(seed) for seed in seeds)
+        self.variants = tuple(variants) if variants is not None else ({},) * len(self.seeds)
+        if not self.seeds or len(self.variants) != len(self.seeds):
+            raise ValueError(f"variants: one for each of {len(self.seeds)} seeds, got {len(self.variants)}")
+        for seed in self.seeds:
+            if not 0 <= seed < 2**32:
+                raise ValueError(f"seeds: must lie in [0, 2^32), got {seed}")
+
+        pure = _pure_env(env, noise) if behaviour is None else None  # a behaviour acts on the host
+        source = host_source(env, noise, eval_env) if pure is None else None
+        self.spec = spec_of(env, noise)
+        if source is not None and not source.named and len(self.seeds) > 1:
+            raise ValueError(f"seeds: an environment given as an object serves one seed, got {len(self.seeds)}")
+        configs = member_configs(config, self.variants)
+        for one in configs:
+            agent.check(one, self.spec)
+
+        self._members = Members(len(self.seeds))
+        self._static = {"agent": agent, "spec": self.spec}
+        self._configs = self._members.hold([jax.tree.map(np.float32, one) for one in configs])
+        self._keys = self._members.hold([jax.random.key(seed) for seed in self.seeds])
+        self._states, self._replays = self._members.run(_begin, self._configs, self._keys, static=self._static)
+        self._prepared, self._explores = False, behaviour is None
+        self._policies: dict[Callable, list[HostPolicy]] = {}  # as last fetched
+        self._fresh: set[Callable] = set()  # those that no update has overtaken
+
+        self.step, self.metrics, self.diverged = 0, {}, {}
+        self.episodes = [0] * len(self.seeds)
+        self.recent = [deque(maxlen=20) for _ in self.seeds]
+        self.seconds = defaultdict(float)
+
+        self._collector: Collector | None = None
+        if source is not None:
+            self._owns_envs = source.named
+            actors = [partial(source.actor, seed) for seed in self.seeds]
+            self._collector = Collector(actors, workers if source.named else 0)
+        else:
+            evaluated = pure if eval_env is None else _pure_env(eval_env, 0.0)
+            if evaluated is None:
+                raise ValueError("eval_env: must be a JAX environment where env is one")
+            self._envs, self._eval_envs = (self._members.hold([e] * len(self.seeds)) for e in (pure, evaluated))
+            (self._lives,) = self._members.run(_be_born, self._envs, self._keys)
+
+    # --------------------------------------------------------------------------------------------- learning
+
+    def advance(self, most: int) -> int:
+        """One iteration: collect min(steps_per_iteration, most) steps, insert, update; returns the steps taken.
+
+        The warm-up's steps are uniformly random. When its data are there the agent prepares, once, and learns.
+        """
+        steps = min(self.config.steps_per_iteration, most)
+        exploring = self._explores and self.step < self.config.warmup
+        learning = self.step + steps >= self.config.warmup
+        preparing = learning and not self._prepared
+        self.step += steps
+        if self._collector is None:
+            returns = self._advance_on_device(steps, exploring, preparing, learning)
+        else:
+            returns = self._advance_on_host(self._collector, steps, exploring, preparing, learning)
+        self._prepared |= preparing
+        for i, ended in enumerate(returns):
+            self.episodes[i] += len(ended)
+            self.recent[i].extend(ended)
+        return steps
+
+    def _advance_on_host(
+        self, collector: Collector, steps: int, exploring: bool, preparing: bool, learning: bool
+    ) -> list[list[float]]:
+        run, static = self._members.run, self._static
+        with self._timing("collect"):
+            acting = [self._acting(policy, exploring) for policy in self._on_host(self.agent.actor)]
+            chunks, returns = zip(*collector.collect(acting, steps))
+        with self._timing("update"):
+            (self._replays,) = run(_insert, self._replays, self._members.hold(chunks), donate=(0,))
+            if preparing:
+                held = (self._configs, self._keys, self._states, self._replays)
+                (self._states,) = run(_prepare, *held, shared=(self.step,), static=static)
+            if learning:
+                held = (self._configs, self._keys, self._states, self._replays)
+                self._states, *news = run(_learn, *held, shared=(self.step,), donate=(2,), static=static)
+                self._take(*news)
+        return list(returns)
+
+    def _advance_on_device(self, steps: int, exploring: bool, preparing: bool, learning: bool) -> list[list[float]]:
+        with self._timing("update"):
+            self._states, self._replays, self._lives, metrics, finite, returns, sound = self._members.run(
+                _live,
+                *(self._configs, self._keys, self._states, self._replays, self._envs, self._lives),
+                shared=(self.step, steps, exploring, preparing, learning),
+                donate=(2, 3),
+                static={"length": self.config.steps_per_iteration, **self._static},
+            )
+            for i, well in enumerate(self._members.fetch(sound)):
+                if not well and i not in self.diverged:
+                    raise EnvironmentFault(
+                        f"{self.spec.name}: reward or observation is not finite (seed {self.seeds[i]})"
+                    )
+            if learning:
+                self._take(metrics, finite)
+        return [some[np.isfinite(some)].tolist() for some in self._members.fetch(returns)]
+
+    def _acting(self, policy: HostPolicy, exploring: bool) -> Drawing:
+        if exploring:
+            return Exploring(policy)
+        if self.behaviour is None or isinstance(self.behaviour, HostPolicy):
+            return self.behaviour or policy
+        return Following(policy, self.behaviour)
+
+    def _take(self, metrics: Any, finite: Any) -> None:
+        """The iteration's metrics; a member with one that is not finite is lost, and the last one lost ends the run."""
+        self._fresh.clear()
+        each, healthy = self._members.fetch(metrics), self._members.fetch(finite)
+        self.metrics = {name: np.array([one[name] for one in each]) for name in each[0]}
+        for i, seed in enumerate(self.seeds):
+            bad = [name for name, values in self.metrics.items() if not np.isfinite(values[i])]
+            bad += [] if healthy[i] else ["policy"]
+            if bad and i not in self.diverged:
+                self.diverged[i] = Diverged(self.step, bad[0], seed)
+                if len(self.diverged) == len(self.seeds):
+                    raise self.diverged[i]
+                warnings.warn(f"{self.diverged[i]}; the other members go on", RuntimeWarning, stacklevel=4)
+
+    # --------------------------------------------------------------------------------------------- looking
+
+    def evaluate(self, episodes: int) -> Evaluation:
+        """The deterministic policies on `episodes` episodes, the same ones every time."""
+        with self._timing("evaluate"):
+            if self._collector is not None:
+                scores = self._collector.evaluate(self.policies(), episodes)
+            else:
+                held = (self._configs, self._keys, self._states, self._eval_envs)
+                scored = self._members.run(_evaluate, *held, static={"agent": self.agent, "episodes": episodes})
+                scores = list(zip(*(self._members.fetch(part) for part in scored)))
+            returns, lengths = zip(*scores)
+            return Evaluation(np.array(returns), np.array(lengths))
+
+    def policies(self) -> list[HostPolicy]:
+        """What each member has to show: who is evaluated and predicts, on the host."""
+        return self._on_host(self.agent.deployed)
+
+    def _on_host(self, who: Callable[[Config, State], Policy]) -> list[HostPolicy]:
+        """agent.actor or agent.deployed of every member; fetched once per iteration."""
+        if who not in self._fresh:
+            (policies,) = self._members.run(_policy, self._configs, self._states, static={"who": who})
+            known = self._policies.get(who)
+            self._policies[who] = [
+                known[i] if known and i in self.diverged else policy.on_host()
+                for i, policy in enumerate(self._members.fetch(policies))
+            ]
+            self._fresh.add(who)
+        return list(self._policies[who])
+
+    def member(self, i: int) -> State:
+        """The State of member i, with numpy arrays."""
+        return self._members.fetch(self._states)[i]
+
+    def load(self, states: Sequence[State]) -> None:
+        """Put in States that learned before, one per member: they act at once, during the warm-up too."""
+        if len(states) != len(self.seeds):
+            raise ValueError(f"states: one for each of {len(self.seeds)} members, got {len(states)}")
+        self._states = self._members.hold(states)
+        self._prepared, self._explores = True, False
+        self._fresh.clear()
+
+    def close(self) -> None:
+        """Ends worker processes and closes the environments that were made here."""
+        if self._collector is not None and self._owns_envs:
+            self._collector.close()
+
+    @contextmanager
+    def _timing(self, part: str) -> Iterator[None]:
+        begin = time.perf_counter()
+        yield
+        self.seconds[part] += time.perf_counter() - begin
+
+
+def member_configs(config: Config, variants: Sequence[Variant]) -> list[Config]:
+    """Each member's config. Only floats may differ: the other fields set shapes or choose code."""
+    floats = [field.name for field in fields(config) if isinstance(getattr(config, field.name), float)]
+    for variant in variants:
+        for name in variant:
+            if name not in floats:
+                raise ValueError(f"{name}: members may differ only in the fields {', '.join(floats)}")
+    return [with_fields(config, variant) for variant in variants]
+
+
+def _pure_env(env: Any, noise: float) -> JaxEnv | None:
+    if isinstance(env, JaxEnv) or (isinstance(env, str) and env.startswith("jax:")):
+        made = registry.make(env, noise)
+        assert isinstance(made, JaxEnv)
+        return made
+    return None
+
+
+# ------------------------------------------------------------------------------------------------- programs of a member
+
+
+class _Keys(NamedTuple):
+    """What a member's key is good for; 0 is no step count, so none of these is a key of an iteration."""
+
+    init: Key
+    env: Key
+    evaluation: Key
+
+
+def _keys(key: Key) -> _Keys:
+    return _Keys(*jax.random.split(jax.random.fold_in(key, 0), 3))
+
+
+def _begin(config: Config, key: Key, *, agent: Agent, spec: EnvSpec) -> tuple[State, Replay]:
+    return agent.init(config, spec, _keys(key).init), ring.empty(spec, config.replay_capacity)
+
+
+def _be_born(env: JaxEnv, key: Key) -> tuple[Life]:
+    return (rollout.begin(env, _keys(key).env),)
+
+
+def _insert(replay: Replay, chunk: Transition) -> tuple[Replay]:
+    return (ring.insert(replay, chunk),)
+
+
+def _prepare(
+    config: Config, key: Key, state: State, replay: Replay, step: Array, *, agent: Agent, spec: EnvSpec
+) -> tuple[State]:
+    k_prepare, _ = jax.random.split(jax.random.fold_in(key, step))
+    return (agent.prepare(config, spec, state, replay, k_prepare),)
+
+
+def _learn(
+    config: Config, key: Key, state: State, replay: Replay, step: Array, *, agent: Agent, spec: EnvSpec
+) -> tuple[State, dict[str, Array], Array]:
+    """An iteration's updates, their metrics, and whether what acts afterwards is finite."""
+    _, k_iterate = jax.random.split(jax.random.fold_in(key, step))
+    state, metrics = agent.iterate(config, spec, state, replay, k_iterate)
+    return state, metrics, _finite((agent.actor(config, state), agent.deployed(config, state)))
+
+
+def _finite(tree: Any) -> Array:
+    floats = [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.floating)]
+    return jnp.all(jnp.array([jnp.isfinite(leaf).all() for leaf in floats]))
+
+
+def _live(
+    config: Config,
+    key: Key,
+    state: State,
+    replay: Replay,
+    env: JaxEnv,
+    life: Life,
+    step: Array,
+    count: Array,
+    exploring: Array,
+    preparing: Array,
+    learning: Array,
+    *,
+    agent: Agent,
+    spec: EnvSpec,
+    length: int,
+) -> tuple[State, Replay, Life, dict[str, Array], Array, Array, Array]:
+    """A whole iteration of one member, whatever its stage and however short: one program, compiled once."""
+    policy = agent.actor(config, state)
+    life, chunk, returns = rollout.collect(
+        env, policy, life, _keys(key).env, length=length, count=count, exploring=exploring
+    )
+    replay = ring.insert(replay, chunk, count)
+    (state,) = jax.lax.cond(
+        preparing, lambda s: _prepare(config, key, s, replay, step, agent=agent, spec=spec), lambda s: (s,), state
+    )
+    learn = partial(_learn, config, key, replay=replay, step=step, agent=agent, spec=spec)
+    _, nothing, _ = jax.eval_shape(learn, state)
+    zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), nothing)
+    state, metrics, finite = jax.lax.cond(learning, learn, lambda s: (s, zeros, jnp.array(True)), state)
+    return state, replay, life, metrics, finite, returns, _finite((chunk.reward, chunk.next_obs))
+
+
+def _policy(config: Config, state: State, *, who: Callable[[Config, State], Policy]) -> tuple[Policy]:
+    return (who(config, state),)
+
+
+def _evaluate(
+    config: Config, key: Key, state: State, env: JaxEnv, *, agent: Agent, episodes: int
+) -> tuple[Array, Array]:
+    return rollout.evaluate(env, agent.deployed(config, state), _keys(key).evaluation, episodes=episodes)

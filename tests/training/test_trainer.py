@@ -1,0 +1,225 @@
+"""The trainer: exactly the steps asked for, members that are their solo runs, every kind of environment."""
+
+from dataclasses import replace
+from functools import partial
+
+import gymnasium
+import jax
+import numpy as np
+import pytest
+
+from sbeed.envs.base import EnvironmentFault
+from sbeed.envs.classic import CartPole, Pendulum
+from sbeed.envs.gym import GymEnv
+from sbeed.envs.probe import TimeLimit
+from sbeed.training import trainer as module
+from sbeed.training.members import Members
+from sbeed.training.trainer import Diverged, Trainer
+from tests.training.counting import COUNTING, Clockwork, CountingConfig
+
+CONFIG = CountingConfig()
+
+
+def _trainer(env="Pendulum-v1", config=CONFIG, seeds=(0,), **fields):
+    return Trainer(COUNTING, env, config, seeds=seeds, **fields)
+
+
+def _advance(trainer, steps):
+    taken = [trainer.advance(steps)]
+    while sum(taken) < steps:
+        taken.append(trainer.advance(steps - sum(taken)))
+    return taken
+
+
+def _replayed(trainer):
+    return trainer._members.fetch(trainer._replays)[0].data
+
+
+@pytest.mark.parametrize("env", ["Pendulum-v1", "jax:pendulum"])
+def test_exactly_the_steps_asked_for_and_one_preparation(env):
+    trainer = _trainer(env)
+    assert _advance(trainer, 7) == [4, 3]
+    assert not trainer.metrics  # the warm-up has 8 steps
+    assert _advance(trainer, 11) == [4, 4, 3]
+    state = trainer.member(0)
+    assert trainer.step == 18
+    assert trainer.metrics["size"] == [18]
+    assert (state.prepared, state.iterations) == (11, 3)  # with the 11 transitions that were there, before 3 iterations
+    assert all(isinstance(leaf, np.ndarray | np.generic) for leaf in jax.tree.leaves(state))
+
+
+@pytest.mark.parametrize("env", ["Pendulum-v1", "jax:cartpole"])
+@pytest.mark.parametrize("together", [False, True])
+def test_a_member_is_the_run_it_would_be_alone(env, together, monkeypatch):
+    alone = _trainer(env, replace(CONFIG, scale=0.5), seeds=[7])
+    _advance(alone, 18)
+    monkeypatch.setattr(module, "Members", partial(Members, together=together))
+    both = _trainer(env, seeds=[3, 7], variants=[{}, {"scale": 0.5}])
+    _advance(both, 18)
+    compare = np.testing.assert_array_equal
+    if together:  # sums inside batched products may round differently
+        compare = partial(np.testing.assert_allclose, rtol=1e-5)
+    jax.tree.map(compare, both.member(1), alone.member(0))
+    compare(both.evaluate(2).returns[1], alone.evaluate(2).returns[0])
+    assert both.recent[1] == alone.recent[0]
+    assert both.member(0).seen != both.member(1).seen
+
+
+def test_workers_change_nothing():
+    here, there = _trainer(seeds=[0, 1]), _trainer(seeds=[0, 1], workers=2)
+    for trainer in (here, there):
+        _advance(trainer, 18)
+    jax.tree.map(np.testing.assert_array_equal, here.member(1), there.member(1))
+    there.close()
+
+
+@pytest.mark.parametrize("env", ["CartPole-v1", "jax:cartpole"])
+def test_episodes_are_counted_and_the_last_returns_kept(env):
+    trainer = _trainer(env, replace(CONFIG, warmup=2000, steps_per_iteration=500, replay_capacity=2000))
+    _advance(trainer, 1000)
+    assert 30 < trainer.episodes[0] < 80  # a random episode has about 22 steps
+    assert len(trainer.recent[0]) == 20
+    assert 12 < np.mean(trainer.recent[0]) < 40
+    assert trainer.seconds["update"] > 0
+
+
+@pytest.mark.parametrize("env", ["CartPole-v1", "jax:cartpole"])
+def test_what_is_deployed_is_evaluated_again_and_again(env):
+    trainer = _trainer(env)
+    first = trainer.evaluate(3)
+    assert first.returns.shape == first.lengths.shape == (1, 3)
+    np.testing.assert_array_equal(first.returns, first.lengths)  # a step pays 1
+    np.testing.assert_array_equal(first.returns, trainer.evaluate(3).returns)
+    policy, obs = trainer.policies()[0], np.ones(4, np.float32)
+    np.testing.assert_allclose(policy.outputs(obs), COUNTING.deployed(CONFIG, trainer.member(0)).logits(obs), rtol=1e-5)
+
+
+def test_loaded_states_act_at_once_and_are_not_prepared_again():
+    old = _trainer(config=replace(CONFIG, warmup=4))
+    _advance(old, 8)
+    trainer = _trainer()
+    trainer.load([old.member(0)])
+    np.testing.assert_array_equal(trainer.evaluate(1).returns, old.evaluate(1).returns)
+    _advance(trainer, 4)
+    by_hand = _trainer(behaviour=old._on_host(COUNTING.actor)[0])
+    _advance(by_hand, 4)
+    jax.tree.map(np.testing.assert_array_equal, _replayed(trainer), _replayed(by_hand))
+    _advance(trainer, 4)
+    assert trainer.member(0).prepared == old.member(0).prepared
+    with pytest.raises(ValueError, match="states: one for each of 1 members, got 2"):
+        trainer.load([None, None])
+
+
+# ------------------------------------------------------------------------------------------------- behaviours
+
+
+@pytest.mark.parametrize("env", ["Pendulum-v1", "jax:pendulum"])
+def test_a_rule_collects_from_the_first_step(env):
+    trainer = _trainer(env, behaviour=lambda obs: [0.25])
+    _advance(trainer, 10)
+    data = _replayed(trainer)
+    np.testing.assert_allclose(np.tanh(data.action[:10]), 0.25, rtol=1e-5)
+    assert trainer.evaluate(1).lengths == [[200]]
+    assert trainer.member(0).iterations == 2
+
+
+def test_a_fixed_policy_collects_while_another_learns():
+    fixed = _trainer(seeds=[5])._on_host(COUNTING.actor)[0]
+    data = []
+    for seed_of_learner in (1, 1):
+        trainer = _trainer(behaviour=fixed, seeds=[seed_of_learner], config=replace(CONFIG, scale=float(len(data))))
+        _advance(trainer, 16)
+        data.append(_replayed(trainer))
+    jax.tree.map(np.testing.assert_array_equal, *data)  # whatever is learned, the data are the fixed policy's
+
+
+# ------------------------------------------------------------------------------------------------- environments
+
+
+def test_environments_given_as_objects():
+    env = gymnasium.make("Pendulum-v1", g=5.0)
+    trainer = _trainer(env)
+    _advance(trainer, 10)
+    named = _trainer()
+    _advance(named, 10)
+    assert trainer.spec == named.spec
+    assert trainer.evaluate(1).returns != named.evaluate(1).returns  # the other gravity, there too
+    trainer.close()
+    env.reset()  # still open: it is the user's
+    pure = _trainer(Pendulum())
+    _advance(pure, 10)
+    by_name = _trainer("jax:pendulum")
+    _advance(by_name, 10)
+    np.testing.assert_array_equal(pure.member(0).seen, by_name.member(0).seen)
+
+
+def test_a_vector_environment_is_one_member_s():
+    envs = gymnasium.make_vec("Pendulum-v1", num_envs=3, vectorization_mode="sync", g=5.0)
+    trainer = _trainer(envs)
+    assert _advance(trainer, 10) == [4, 4, 2]
+    assert trainer.evaluate(1).lengths == [[200]]
+    assert trainer._collector.crews[0].actors[0].evaluator.env._env.unwrapped.g == 5
+    with pytest.raises(ValueError, match="an environment given as an object serves one seed, got 2"):
+        _trainer(envs, seeds=[0, 1])
+
+
+def test_evaluation_needs_an_environment_that_can_be_made():
+    trainer = _trainer(Clockwork())
+    _advance(trainer, 10)
+    with pytest.raises(ValueError, match=r"eval_env: .* has no registration to make another one from"):
+        trainer.evaluate(1)
+    given = _trainer(Clockwork(), eval_env=GymEnv(Clockwork()))
+    np.testing.assert_array_equal(given.evaluate(2).returns, [[6, 15]])  # 1 + 2 + 3, 1 + ... + 5
+    pure = _trainer(CartPole(), eval_env="jax:cartpole")
+    assert pure.evaluate(1).lengths.shape == (1, 1)
+    with pytest.raises(ValueError, match="eval_env: must be a JAX environment where env is one"):
+        _trainer(CartPole(), eval_env="CartPole-v1")
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ({"seeds": [-1]}, r"seeds: must lie in \[0, 2\^32\), got -1"),
+        ({"variants": [{"warmup": 3}]}, "warmup: members may differ only in the fields scale, explode_after"),
+        ({"variants": [{"scale": -1}]}, "scale: must not be negative, got -1"),
+        ({"variants": []}, "variants: one for each of 1 seeds, got 0"),
+        ({"env": "Pendulums-v1"}, "did you mean Pendulum-v1"),
+        ({"env": "jax:pendulum", "noise": 0.1}, "noise: only a Gymnasium environment"),
+    ],
+)
+def test_wrong_input_is_one_line(fields, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        _trainer(**fields)
+
+
+# ------------------------------------------------------------------------------------------------- numbers that explode
+
+
+@pytest.mark.parametrize("env", ["Pendulum-v1", "jax:pendulum"])
+def test_a_run_that_diverges_stops_and_says_so(env):
+    trainer = _trainer(env, replace(CONFIG, explode_after=1.0), seeds=[4])
+    with pytest.raises(Diverged, match=r"size is not finite after 12 steps \(seed 4\): the run diverged"):
+        _advance(trainer, 40)
+
+
+def test_one_member_that_diverges_leaves_the_others_alone():
+    trainer = _trainer(seeds=[0, 1, 2], variants=[{}, {"explode_after": 1.0}, {"explode_after": 2.0}])
+    with pytest.warns(RuntimeWarning, match=r"\(seed 1\): the run diverged; the other members go on"):
+        _advance(trainer, 12)
+    assert list(trainer.diverged) == [1]
+    with pytest.warns(RuntimeWarning, match="seed 2"):
+        _advance(trainer, 4)
+    _advance(trainer, 8)
+    alone = _trainer(seeds=[0])
+    _advance(alone, 24)
+    np.testing.assert_array_equal(trainer.member(0).seen, alone.member(0).seen)
+
+
+def test_a_pure_environment_that_breaks_is_a_fault():
+    class Broken(TimeLimit):
+        def step(self, state, action, key):
+            step = super().step(state, action, key)
+            return step._replace(reward=step.reward * np.nan)
+
+    with pytest.raises(EnvironmentFault, match="reward or observation is not finite"):
+        _trainer(Broken()).advance(4)
