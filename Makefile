@@ -1,14 +1,21 @@
-# make demo · make test: each sets up all it needs. make install: the virtual environment alone.
+# make demo · make theory · make test: each sets up all it needs. make install: the virtual environment alone.
 PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test install lint types imports pytest lock wheel clean
+.PHONY: demo theory test install lint types imports pytest lock wheel clean
 
+# Pendulum from nothing to solved; small networks suffice for it.
 demo: install
+	@rm -rf out/demo
+	@$(BIN)/sbeed train --env Pendulum-v1 --steps 10000 --hidden 64 64 --warmup 1000 --evaluate-every 500 --out out/demo
+	@$(BIN)/sbeed video out/demo --episodes 3 --out out/demo/swing_up.gif
+	@echo "The learning curve lies in out/demo/curve.png, the swing-up in out/demo/swing_up.gif"
+
+theory: install
 	@$(BIN)/sbeed theory
-	@$(BIN)/sbeed figure theory --out out/demo
-	@echo "The picture lies in out/demo/theory.png"
+	@$(BIN)/sbeed figure theory --out out/theory
+	@echo "The picture lies in out/theory/theory.png"
 
 test: lint types imports pytest
 
@@ -37,7 +44,7 @@ install: .venv/.installed
 # Rewrites requirements.txt from pyproject.toml: the newest versions that fit, with hashes and without an index.
 lock:
 	$(PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install --quiet pip-tools
-	.venv-lock/bin/pip-compile --quiet --upgrade --extra dev --extra plot --extra mujoco --generate-hashes --strip-extras --no-annotate \
+	.venv-lock/bin/pip-compile --quiet --upgrade --extra dev --extra plot --extra mujoco --extra video --generate-hashes --strip-extras --no-annotate \
 		--no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --output-file requirements.txt pyproject.toml
 	rm -rf .venv-lock
 

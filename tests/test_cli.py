@@ -2,9 +2,9 @@
 
 import json
 import os
+import resource
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -18,6 +18,12 @@ def _run(capsys, *args):
     return stop.value.code, out, err
 
 
+def _children_seconds():
+    """Processor time: it does not depend on who else is busy."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def test_help_names_the_commands(capsys):
     code, out, _ = _run(capsys, "--help")
     assert code == 0
@@ -29,9 +35,9 @@ def test_help_is_quick_and_free_of_jax():
     probe = "import sys, sbeed.cli\ntry: sbeed.cli.main(['--help'])\nfinally: assert 'jax' not in sys.modules"
     seconds = []
     for _ in range(5):
-        start = time.perf_counter()
+        before = _children_seconds()
         subprocess.run([sys.executable, "-c", probe], check=True, capture_output=True)
-        seconds.append(time.perf_counter() - start)
+        seconds.append(_children_seconds() - before)
     assert min(seconds) < 0.3
 
 
@@ -51,7 +57,7 @@ def test_version(capsys):
         (["theory", "--only", "nonsense"], ["--only", "nonsense", "contraction"]),
         (["theory", "--mdsp", "3"], ["--mdsp", "--mdps"]),
         (["thoery"], ["thoery", "theory"]),
-        ([], ["theory", "figure"]),
+        ([], ["train", "theory", "figure"]),
         (["figure"], ["theory"]),
         (["figure", "nonsense"], ["nonsense", "theory"]),
         (["figure", "theory", "--out", "/dev/null/x"], ["--out", "/dev/null/x"]),
@@ -68,7 +74,7 @@ def test_wrong_input_gets_one_line(capsys, args, words):
 
 
 def test_figure_without_matplotlib_names_the_extra(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(cli, "find_spec", lambda name: None)
+    monkeypatch.setattr("sbeed.cli.theory.find_spec", lambda name: None)
     code, _, err = _run(capsys, "figure", "theory", "--out", str(tmp_path / "out"))
     assert code == 2
     assert err == "sbeed: figure: needs matplotlib: pip install 'sbeed[plot]'\n"

@@ -1,3 +1,46 @@
 """SBEED: convergent reinforcement learning with nonlinear function approximation."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
+
+# What a user imports, and where it lives. Loaded when first asked for: `import sbeed` takes no jax with it.
+_HOMES = {
+    "SBEED": "sbeed.api",
+    "Score": "sbeed.api",
+    "SBEEDConfig": "sbeed.agents.sbeed.config",
+    "RunSpec": "sbeed.training.run",
+    "train": "sbeed.training.run",
+    "train_population": "sbeed.training.run",
+    "Trainer": "sbeed.training.trainer",
+    "Diverged": "sbeed.training.trainer",
+    "DamagedModel": "sbeed.training.files",
+    "EnvSpec": "sbeed.types",
+    "Transition": "sbeed.types",
+    "JaxEnv": "sbeed.envs.base",
+    "HostEnv": "sbeed.envs.base",
+    "EnvironmentFault": "sbeed.envs.base",
+    "StochasticTransition": "sbeed.envs.noise",
+}
+__all__ = ["__version__", *_HOMES]  # noqa: PLE0604  the names are strings, and this is where they are listed
+
+if TYPE_CHECKING:
+    from sbeed.agents.sbeed.config import SBEEDConfig
+    from sbeed.api import SBEED, Score
+    from sbeed.envs.base import EnvironmentFault, HostEnv, JaxEnv
+    from sbeed.envs.noise import StochasticTransition
+    from sbeed.training.files import DamagedModel
+    from sbeed.training.run import RunSpec, train, train_population
+    from sbeed.training.trainer import Diverged, Trainer
+    from sbeed.types import EnvSpec, Transition
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'sbeed' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

@@ -1,12 +1,13 @@
 """Figures as pure functions of rows: matplotlib in, nothing of the laboratory."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure, SubFigure
+from scipy.special import stdtrit
 
 # Okabe and Ito's palette: told apart by every kind of colour vision.
 BLACK, ORANGE, SKY, GREEN, BLUE, VERMILLION, PURPLE = (
@@ -67,6 +68,49 @@ def save(figure: Figure, stem: Path) -> list[Path]:
         figure.savefig(paths[0], dpi=160)
         figure.savefig(paths[1], metadata={"Date": None})
     return paths
+
+
+def learning_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
+    """Evaluation return over environment steps, one panel per environment and one line per run.
+
+    runs: label -> rows with env, seed, step, return. A line is the mean over the seeds of a run; its band is the 95%
+    interval of that mean (Student's t), left out where there is one seed.
+    """
+    panels: dict[str, dict[str, Series]] = {}
+    for label, rows in runs.items():
+        for env in dict.fromkeys(row["env"] for row in rows):
+            panels.setdefault(env, {})[label] = over_seeds([row for row in rows if row["env"] == env])
+    columns = min(len(panels), 3)
+    lines = -(-len(panels) // columns)
+    with rc_context(STYLE):
+        figure = Figure(figsize=(1 + 5 * columns, 3.8 * lines), layout="constrained", facecolor="white")
+        places = np.asarray(figure.subplots(lines, columns, squeeze=False)).ravel()
+        for axes, (env, named) in zip(places, panels.items()):
+            for i, (label, series) in enumerate(named.items()):
+                colour = (BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY, BLACK)[i % 7]
+                axes.plot(series.x, series.y, color=colour, label=label, marker="o" if len(series.x) == 1 else None)
+                axes.fill_between(series.x, series.lo, series.hi, color=colour, alpha=0.2, lw=0)
+            axes.set(title=env, xlabel="environment steps", ylabel="evaluation return")
+            axes.legend(loc="best")
+        for axes in places[len(panels) :]:
+            axes.set_axis_off()
+    return figure
+
+
+def over_seeds(rows: Sequence[Mapping[str, Any]]) -> Series:
+    """Mean return at each step and the 95% interval of that mean: y +- t(n - 1) s / sqrt(n), s with n - 1."""
+    at: dict[int, list[float]] = {}
+    for row in rows:
+        at.setdefault(row["step"], []).append(row["return"])
+    steps = sorted(at)
+    mean = np.array([np.mean(at[step]) for step in steps])
+    half = np.array([_half_interval(np.array(at[step])) for step in steps])
+    return Series(np.array(steps), mean, mean - half, mean + half)
+
+
+def _half_interval(values: np.ndarray) -> float:
+    n = len(values)
+    return 0.0 if n == 1 else float(stdtrit(n - 1, 0.975) * values.std(ddof=1) / np.sqrt(n))
 
 
 def _variance(place: SubFigure, data: dict[str, Series]) -> None:

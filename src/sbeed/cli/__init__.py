@@ -1,0 +1,77 @@
+"""The command line: parse and call, nothing else. jax is imported by the commands, never by `--help`."""
+
+import contextlib
+import io
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tyro
+
+from sbeed import __version__
+from sbeed.agents.sbeed.config import SBEEDConfig
+from sbeed.cli.console import UserError
+from sbeed.cli.flags import spell_out, switches
+from sbeed.cli.runs import Eval, Plot, Video
+from sbeed.cli.theory import Figure, Theory
+from sbeed.cli.train import Train
+
+DESCRIPTION = "SBEED: reinforcement learning that solves the Bellman equation by convergent optimisation."
+COMMANDS: dict[str, Callable[..., Any]] = {
+    "train": Train,
+    "eval": Eval,
+    "video": Video,
+    "plot": Plot,
+    "theory": Theory,
+    "figure": Figure,
+}
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Entry point of the `sbeed` command.
+
+    Exit code 0: done; 1: a statement does not hold; 2: wrong input; 130: interrupted; 141: nobody reads the output.
+    """
+    args = list(sys.argv[1:] if args is None else args)
+    if args == ["--version"]:
+        print(f"sbeed {__version__}")
+        return
+    try:
+        code = _parse(args)()
+        sys.stdout.flush()  # so that a closed pipe shows here, not after main
+        sys.exit(code)
+    except UserError as error:
+        print(f"sbeed: {error}", file=sys.stderr)
+        sys.exit(2)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough. Nothing more can be written, not even at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    except OSError as error:
+        print(f"sbeed: cannot write: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("sbeed: interrupted", file=sys.stderr)
+        sys.exit(130)
+
+
+def _parse(args: list[str]) -> Callable[[], int]:
+    """The chosen command with its fields; wrong input becomes one line instead of tyro's box."""
+    args, complaint = spell_out(args, switches(SBEEDConfig)), io.StringIO()
+    try:
+        with contextlib.redirect_stderr(complaint):
+            return tyro.extras.subcommand_cli_from_dict(COMMANDS, prog="sbeed", description=DESCRIPTION, args=args)
+    except SystemExit as stop:
+        if stop.code in (0, None):
+            raise
+        raise UserError(_one_line(complaint.getvalue())) from None
+
+
+def _one_line(box: str) -> str:
+    """The sentences inside a framed error message, without the frame and the pointer to --help."""
+    rows = [row.strip("│ ").strip() for row in box.splitlines() if not row.startswith(("╭", "╰"))]
+    text = re.sub(r"\s+", " ", re.sub(r"\s*─{3,}\s*", "; ", " ".join(rows)))
+    text = re.sub(r"invalid literal for int\(\) with base 10: (\S+)", r"expected a whole number, got \1", text)
+    return re.sub(r"; For full helptext.*$", "", text).replace("Argument helptext: ", "").strip(" ;.")

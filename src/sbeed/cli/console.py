@@ -1,0 +1,61 @@
+"""What the commands share: complaints in one line, directories, the compiler's cache, a bar that counts."""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+
+class UserError(Exception):
+    """Wrong input: the message is the one line that the user reads."""
+
+
+def require(field: str, condition: bool, complaint: str) -> None:
+    if not condition:
+        raise UserError(f"{field}: {complaint}")
+
+
+def make_directory(field: str, path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        writable = os.access(path, os.W_OK)
+    except OSError as error:
+        raise UserError(f"{field}: cannot create directory '{path}' ({error.strerror})") from None
+    require(field, writable, f"directory '{path}' is not writable")
+
+
+def keep_compiled_programs() -> None:
+    """XLA's programs are kept in the user's cache directory, so that the second run starts at once."""
+    import jax
+
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sbeed" / "xla"
+    jax.config.update("jax_compilation_cache_dir", str(cache))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+
+
+@contextlib.contextmanager
+def counting(total: int, unit: str) -> Iterator[Callable[[str], None]]:
+    """A bar on stderr; yields a function to call with the name of each thing that is done."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(unit),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("starting", total=total)
+        yield lambda name: bar.update(task, advance=1, description=name)
+
+
+@contextlib.contextmanager
+def complaints(*kinds: type[Exception]) -> Iterator[None]:
+    """These exceptions are the input's fault: their message, on one line, is all that the user reads of them."""
+    try:
+        yield
+    except kinds as error:
+        raise UserError(" ".join(str(error).split())) from error

@@ -1,0 +1,60 @@
+"""From a dataclass of `knob`s to flags: each field's meaning, range and paper's value are its line of --help."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import Field, asdict, fields, make_dataclass
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+import tyro
+
+from sbeed.agents.knobs import help_line
+
+
+def dashed(name: str) -> str:
+    return name.replace("_", "-")
+
+
+def flags_of(kind: type, about: str, *, show_defaults: bool) -> Any:
+    """A dataclass with the same fields, all None where no flag is given.   about: what --help says of them together"""
+    kinds = get_type_hints(kind)
+    optional = [
+        (f.name, Annotated[kinds[f.name] | None, _flag(f, kinds[f.name], show_defaults)], None) for f in fields(kind)
+    ]
+    return make_dataclass(kind.__name__, optional, frozen=True, namespace={"__doc__": about})
+
+
+def given(flags: Any) -> dict[str, Any]:
+    """The flags that were."""
+    return {name: value for name, value in asdict(flags).items() if value is not None}
+
+
+def switches(kind: type) -> set[str]:
+    return {name for name, hint in get_type_hints(kind).items() if hint is bool}
+
+
+def spell_out(args: Sequence[str], switches: Collection[str]) -> list[str]:
+    """--squash and --no-squash become --squash True and --squash False.
+
+    The parser's own switches have two states; one that is left to the preset has three.
+    """
+    words = {f"--{no}{dashed(name)}": [f"--{dashed(name)}", str(not no)] for name in switches for no in ("", "no-")}
+    spelled = []
+    for arg, following in zip(args, [*args[1:], ""]):
+        spelled += [arg] if following in ("True", "False") else words.get(dashed(arg), [arg])
+    return spelled
+
+
+def _flag(field: Field, kind: Any, show_default: bool) -> Any:
+    about = help_line(field.metadata)
+    if kind is bool:
+        about += f"; or --no-{dashed(field.name)}"
+    hint = f"(default: {field.default})" if show_default and field.default != "" else ""
+    return tyro.conf.arg(help=about, metavar=_metavar(kind), help_behavior_hint=hint)
+
+
+def _metavar(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return "{" + ",".join(get_args(kind)) + "}"
+    if get_origin(kind) is tuple:
+        return "INT [INT ...]"
+    inner = next((part for part in get_args(kind) if part is not type(None)), kind)
+    return {bool: "", int: "INT", float: "FLOAT", str: "NAME"}[inner]

@@ -1,0 +1,124 @@
+"""`sbeed eval`, `sbeed video`, `sbeed plot`: what to do with a run's directory, or with a saved model."""
+
+import json as json_module
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+from sbeed.cli.console import complaints, keep_compiled_programs, require
+from sbeed.training.rundir import METRICS, models, read_rows
+
+if TYPE_CHECKING:
+    from sbeed.api import SBEED
+
+
+@dataclass(frozen=True)
+class Eval:
+    """Play the deterministic policy on episodes that training never saw; all seeds of a run together."""
+
+    run: Annotated[Path, tyro.conf.Positional]
+    """A run's directory, or a saved model."""
+    episodes: int = 20
+    """Episodes of each model, at least 1."""
+    json: bool = False
+    """Print mean_return, std_return, returns and lengths as JSON."""
+
+    def __call__(self) -> int:
+        require("--episodes", self.episodes >= 1, f"must be at least 1, got {self.episodes}")
+        found = _models(self.run)
+        from sbeed.envs.base import EnvironmentFault
+
+        returns: list[float] = []
+        lengths: list[int] = []
+        for model in found:
+            agent = _load(model)
+            with complaints(ValueError, EnvironmentFault):
+                score = agent.evaluate(self.episodes)
+            agent.close()
+            returns += score.returns
+            lengths += score.lengths
+        mean = sum(returns) / len(returns)
+        std = (sum((x - mean) ** 2 for x in returns) / len(returns)) ** 0.5
+        if self.json:
+            answer = {"mean_return": mean, "std_return": std, "returns": returns, "lengths": lengths}
+            print(json_module.dumps(answer, allow_nan=False))
+        else:
+            print(f"return {mean:.1f} +- {std:.1f}, length {sum(lengths) / len(lengths):.1f}, episodes {len(returns)}")
+        return 0
+
+
+@dataclass(frozen=True)
+class Video:
+    """Film the deterministic policy, in real time."""
+
+    run: Annotated[Path, tyro.conf.Positional]
+    """A run's directory, whose first model is filmed, or a saved model."""
+    out: Path | None = None
+    """A .gif or .mp4 file; without it, video.mp4 in the run's directory."""
+    episodes: int = 1
+    """Episodes to film, at least 1."""
+
+    def __call__(self) -> int:
+        path = self.out or self.run / "video.mp4"
+        require("--episodes", self.episodes >= 1, f"must be at least 1, got {self.episodes}")
+        require("--out", path.suffix in (".gif", ".mp4"), f"must end in .gif or .mp4, got '{path}'")
+        require("--out", path.parent.is_dir() or self.out is None, f"there is no directory '{path.parent}'")
+        require("video", find_spec("imageio") is not None, "needs imageio: pip install 'sbeed[video]'")
+        agent = _load(_models(self.run)[0])
+        from gymnasium.error import Error as GymnasiumError
+
+        from sbeed.envs.base import EnvironmentFault
+        from sbeed.training import video
+
+        with complaints(ValueError, GymnasiumError, ImportError, EnvironmentFault):
+            env = video.open_for_filming(agent.task.name)
+            pictures = video.frames(env, agent.policy, seed=agent.seed, episodes=self.episodes, noise=agent.task.noise)
+            video.write(path, pictures, env.metadata["render_fps"])
+            env.close()
+        print(path)
+        return 0
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Draw the learning curves of runs; the band is the 95% interval of the mean over a run's seeds."""
+
+    runs: Annotated[tuple[Path, ...], tyro.conf.Positional]
+    """Directories of runs; those without a metrics.jsonl are left out if there are others."""
+    out: Path = Path("curves.png")
+    """The picture, a .png, .svg or .pdf file."""
+
+    def __call__(self) -> int:
+        require(
+            "--out", self.out.suffix in (".png", ".svg", ".pdf"), f"must end in .png, .svg or .pdf, got '{self.out}'"
+        )
+        require("--out", self.out.parent.is_dir(), f"there is no directory '{self.out.parent}'")
+        require("plot", find_spec("matplotlib") is not None, "needs matplotlib: pip install 'sbeed[plot]'")
+        with complaints(OSError, ValueError):
+            found = {str(run): read_rows(run) for run in self.runs if (run / METRICS).is_file()}
+        rows = {name: some for name, some in found.items() if some}
+        require("runs", rows != {}, f"no rows of metrics in {', '.join(str(run) for run in self.runs) or 'nothing'}")
+        from sbeed.experiments import plots
+
+        plots.learning_curves(rows).savefig(self.out, dpi=160)
+        print(self.out)
+        return 0
+
+
+def _models(run: Path) -> list[Path]:
+    with complaints(OSError):
+        return models(run)
+
+
+def _load(model: Path) -> "SBEED":
+    """A saved agent, in its environment."""
+    keep_compiled_programs()
+    from gymnasium.error import Error as GymnasiumError
+
+    from sbeed.api import SBEED
+
+    with complaints(ValueError, OSError, GymnasiumError, ImportError):
+        return SBEED.load(model)

@@ -1,0 +1,101 @@
+"""`sbeed theory` and `sbeed figure`: the laboratory."""
+
+import json as json_module
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+
+from sbeed.cli.console import counting, keep_compiled_programs, make_directory, require
+
+if TYPE_CHECKING:
+    from sbeed.theory.report import Row
+
+MOST_MDPS = 100_000
+
+
+@dataclass(frozen=True)
+class Theory:
+    """Check every statement of the paper on random finite MDPs. Exit code 1 if one fails."""
+
+    mdps: int = 200
+    """Random MDPs for each algebraic statement, 1 to 100000; asymptotic ones take a tenth, averages at least 20."""
+    seed: int = 0
+    """Seed of the MDPs and of the points at which statements are checked, at least 0."""
+    only: tuple[str, ...] | None = None
+    """Names of the statements to check, at least one; without this flag, all."""
+    json: bool = False
+    """Print a JSON list of rows on stdout instead of the table."""
+
+    def __call__(self) -> int:
+        require("--mdps", 1 <= self.mdps <= MOST_MDPS, f"must lie in 1..{MOST_MDPS}, got {self.mdps}")
+        require("--seed", 0 <= self.seed < 2**32, f"must lie in [0, 2^32), got {self.seed}")
+        from sbeed.theory.claims import STATEMENTS
+
+        names = [statement.name for statement in STATEMENTS]
+        require("--only", self.only != (), f"name at least one of {', '.join(names)}")
+        for name in self.only or ():
+            require("--only", name in names, f"no statement is named '{name}'; choose from {', '.join(names)}")
+        keep_compiled_programs()
+        from sbeed.theory import report
+
+        statements = [s for s in STATEMENTS if self.only is None or s.name in self.only]
+        with counting(len(statements), "statements") as advance:
+            rows = report.run(statements, mdps=self.mdps, seed=self.seed, on_row=lambda row: advance(row.name))
+        if self.json:
+            print(json_module.dumps([row.as_dict() for row in rows], indent=1, allow_nan=False))
+        else:
+            _print_table(rows)
+        return 0 if all(row.holds for row in rows) else 1
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Draw a figure of the paper, or of its theory."""
+
+    name: Annotated[Literal["theory"], tyro.conf.Positional]
+    """Which figure."""
+    out: Path = Path("results/theory")
+    """Directory for the PNG, the SVG and the CSV of its numbers."""
+    seed: int = 0
+    """Seed of everything that is sampled, at least 0."""
+
+    def __call__(self) -> int:
+        require("--seed", 0 <= self.seed < 2**32, f"must lie in [0, 2^32), got {self.seed}")
+        require("figure", find_spec("matplotlib") is not None, "needs matplotlib: pip install 'sbeed[plot]'")
+        make_directory("--out", self.out)
+        keep_compiled_programs()
+        from sbeed.experiments.figures import theory
+
+        with counting(len(theory.PANELS), "panels") as advance:
+            written = theory.write(self.out, seed=self.seed, progress=advance)
+        print("\n".join(str(path) for path in written))
+        return 0
+
+
+def _print_table(rows: "Sequence[Row]") -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title="The paper's statements on random finite MDPs")
+    table.add_column("statement", no_wrap=True)
+    for column in ("holds on", "least margin", "counterexample", "seconds"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(
+            row.name,
+            f"{row.held}/{row.mdps}" if row.held == row.mdps else f"[bold red]{row.held}/{row.mdps}",
+            f"{row.margin:.2g}",
+            "fails" if row.counterexample_fails else "[bold red]HOLDS",
+            f"{row.seconds:.1f}",
+        )
+    console = Console()
+    console.print(table)
+    good = sum(row.holds for row in rows)
+    console.print(f"{good} of {len(rows)} statements hold, each with a counterexample that must fail.", highlight=False)
+    console.print(
+        "Margin: the share of a bound left unused; 0 is tight, 1 is an equality to rounding.", highlight=False
+    )

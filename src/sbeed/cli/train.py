@@ -1,0 +1,117 @@
+"""`sbeed train`: every setting is a flag, and a key of a YAML or JSON file."""
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+
+import tyro
+
+from sbeed.agents.knobs import check_ranges, knob, with_fields
+from sbeed.agents.sbeed.config import SBEEDConfig
+from sbeed.cli.console import UserError, complaints, keep_compiled_programs, require
+from sbeed.cli.flags import dashed, flags_of, given
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The settings of a run that are not the algorithm's."""
+
+    env: str = knob("", "a Gymnasium id such as Hopper-v5, or jax:pendulum, jax:cartpole, jax:lqr")
+    agent: Literal["sbeed"] = knob("sbeed", "the algorithm")
+    preset: str = knob("default", "the settings to start from: default, what we recommend, or paper")
+    steps: int = knob(1_000_000, "environment steps of each agent, exactly", low=1)
+    seed: int = knob(0, "seed of the first agent", low=0)
+    seeds: int = knob(1, "agents trained side by side, with the seeds that follow", low=1, high=1000)
+    noise: float = knob(0.0, "standard deviation of noise on every transition of a Gymnasium environment", low=0)
+    evaluate_every: int = knob(20_000, "steps between evaluations", low=1)
+    episodes: int = knob(5, "episodes of each evaluation", low=1)
+    final_episodes: int = knob(20, "episodes of the last one", low=1)
+
+
+if TYPE_CHECKING:
+    PlanFlags: TypeAlias = Any
+    SBEEDFlags: TypeAlias = Any
+else:
+    PlanFlags = flags_of(Plan, "What to train, for how long, and how often to look.", show_defaults=True)
+    SBEEDFlags = flags_of(
+        SBEEDConfig,
+        "The algorithm's settings, as keys with underscores; those not given are the preset's.",
+        show_defaults=False,
+    )
+
+
+@dataclass(frozen=True)
+class Train:
+    """Train agents; leaves their final models, config.yaml, metrics.jsonl, TensorBoard events and a learning curve."""
+
+    out: Path
+    """Directory of the run; it must not exist or be empty."""
+    plan: Annotated[PlanFlags, tyro.conf.OmitArgPrefixes]
+    settings: Annotated[SBEEDFlags, tyro.conf.OmitArgPrefixes]
+    config: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None
+    """YAML or JSON file with any of the settings below; flags win over it. A run's config.yaml is one."""
+    workers: int = 0
+    """Processes that step the environments; 0: this one."""
+
+    def __call__(self) -> int:
+        from sbeed.training.rundir import check_free, read_config
+
+        with complaints(ValueError, OSError):
+            file = read_config(self.config) if self.config is not None else {}
+            check_free(self.out)
+        plan, changes = self._merge(file)
+        require("--env", plan.env != "", "name an environment, such as Pendulum-v1")
+        require("--workers", 0 <= self.workers <= 1024, f"must lie in 0..1024, got {self.workers}")
+        keep_compiled_programs()
+        from gymnasium.error import Error as GymnasiumError
+
+        from sbeed import api
+        from sbeed.envs.base import EnvironmentFault
+        from sbeed.training.progress import progress_bar
+        from sbeed.training.run import RunSpec, make_trainer
+        from sbeed.training.trainer import Diverged
+
+        asked = asdict(plan)
+        first, count = asked.pop("seed"), asked.pop("seeds")
+        spec = RunSpec(**asked, fields=changes)
+        with self._complaints(ValueError, GymnasiumError, ImportError):
+            task = api.read_task(spec.env, spec.noise)
+            trainer = make_trainer(spec, seeds=range(first, first + count), workers=self.workers)
+        with (
+            contextlib.closing(trainer),
+            complaints(EnvironmentFault, Diverged, FileExistsError),
+            progress_bar(trainer, spec.steps) as show,
+        ):
+            rows = api.record(self.out, spec, trainer, task, on_progress=lambda _: show())
+        if not api.draw_curve(self.out):
+            print(f"sbeed: no curve.png: {api.PLOT_HINT}", file=sys.stderr)
+        for row in rows:
+            if row["final"]:
+                print(f"seed {row['seed']}: return {row['return']:.1f} +- {row['return_std']:.1f}")
+        print(f"{self.out}")
+        return 0
+
+    def _merge(self, file: dict[str, Any]) -> tuple[Plan, dict[str, Any]]:
+        """Flags over the file over the defaults; fields of the config are left for the preset to be known."""
+        names = {f.name for f in fields(Plan)}
+        merged = {**file, **given(self.plan), **given(self.settings)}
+        with self._complaints(ValueError):
+            plan = with_fields(Plan(), {name: value for name, value in merged.items() if name in names})
+            check_ranges(plan)
+            changes = {name: value for name, value in merged.items() if name not in names}
+            check_ranges(with_fields(SBEEDConfig(), changes))
+        return plan, changes
+
+    @contextlib.contextmanager
+    def _complaints(self, *kinds: type[Exception]) -> Iterator[None]:
+        """Complaints about a setting that came by a flag name the flag."""
+        try:
+            with complaints(*kinds):
+                yield
+        except UserError as error:
+            name, colon, rest = str(error).partition(": ")
+            by_flag = name in given(self.plan) or name in given(self.settings)
+            raise UserError(f"--{dashed(name)}: {rest}" if colon and by_flag else str(error)) from None

@@ -1,0 +1,290 @@
+"""The agent as a user meets it: steps are exact, actions are the environment's own, what is saved comes back."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import sbeed
+from sbeed import SBEED, DamagedModel, EnvironmentFault
+
+# One size for all: what takes the time here is compiling.
+TINY = {
+    "hidden": (4,),
+    "batch_size": 4,
+    "replay_capacity": 100,
+    "warmup": 16,
+    "steps_per_iteration": 8,
+    "updates_per_iteration": 1,
+    "pi_updates_per_iteration": None,
+}
+
+
+def _pendulum(**fields):
+    return SBEED("MlpPolicy", "Pendulum-v1", **{**TINY, **fields})
+
+
+@pytest.fixture(scope="module")
+def trained():
+    return _pendulum(seed=3).learn(37)
+
+
+class NotANumber(gymnasium.Wrapper):
+    """A reward that is NaN from the 20th step on."""
+
+    def step(self, action):
+        obs, reward, *rest = super().step(action)
+        self.count = getattr(self, "count", 0) + 1
+        return obs, float("nan") if self.count >= 20 else reward, *rest
+
+
+# ------------------------------------------------------------------------------------------------- learning
+
+
+def test_learning_takes_exactly_the_steps_asked_for_and_goes_on():
+    env = gymnasium.make("Pendulum-v1")
+    count, step = [], env.unwrapped.step
+    env.unwrapped.step = lambda action: count.append(1) or step(action)
+    agent = SBEED("MlpPolicy", env, **TINY)
+    agent.learn(37)
+    assert agent.num_timesteps == len(count) == 37
+    agent.learn(5)
+    assert agent.num_timesteps == len(count) == 42
+
+
+def test_a_callback_hears_of_every_iteration_and_can_end_the_run():
+    heard = []
+    agent = _pendulum()
+    agent.learn(40, callback=lambda agent: heard.append(agent.num_timesteps))
+    assert heard == [8, 16, 24, 32, 40]
+    agent.learn(40, callback=lambda agent: agent.num_timesteps < 56)
+    assert agent.num_timesteps == 56
+
+    class Callback:
+        def on_step(self):
+            return False
+
+    agent.learn(40, callback=Callback())
+    assert agent.num_timesteps == 64
+
+
+def test_one_seed_one_result(trained):
+    again = _pendulum(seed=3).learn(37)
+    other = _pendulum(seed=4).learn(37)
+    seen = np.ones((2, 3), np.float32)
+    np.testing.assert_array_equal(
+        again.predict(seen, deterministic=True)[0], trained.predict(seen, deterministic=True)[0]
+    )
+    assert (other.predict(seen, deterministic=True)[0] != trained.predict(seen, deterministic=True)[0]).any()
+
+
+def test_somebody_else_may_act(trained):
+    acted = []
+
+    def still(obs):
+        acted.append(obs)
+        return np.zeros(1)
+
+    assert _pendulum(behaviour=still).learn(20).num_timesteps == len(acted) == 20
+    assert _pendulum(behaviour=trained).learn(20).num_timesteps == 20
+
+
+def test_a_vector_environment():
+    agent = SBEED("MlpPolicy", gymnasium.make_vec("Pendulum-v1", 2), **TINY).learn(24)
+    assert agent.num_timesteps == 24
+    assert agent.predict(np.zeros(3))[0].shape == (1,)
+    assert len(agent.evaluate(1).returns) == 1
+
+
+def test_a_jax_environment(tmp_path):
+    agent = SBEED("MlpPolicy", "jax:pendulum", **TINY).learn(20)
+    assert agent.num_timesteps == 20
+    score = agent.evaluate(2)
+    agent.save(tmp_path / "model")
+    assert SBEED.load(tmp_path / "model").evaluate(2) == score
+
+
+# ------------------------------------------------------------------------------------------------- acting
+
+
+def test_actions_are_the_environments_own(trained):
+    space = trained.action_space
+    assert (space.low, space.high) == (-2, 2)
+    for deterministic in (True, False):
+        one, state = trained.predict(np.zeros(3, np.float32), deterministic=deterministic)
+        assert one in space
+        assert state is None
+        many, _ = trained.predict(np.zeros((50, 3)), deterministic=deterministic)
+        assert many.shape == (50, 1)
+        assert many.dtype == space.dtype
+        assert all(action in space for action in many)
+        assert (len(np.unique(many)) == 1) is deterministic
+    assert np.abs(trained.predict(np.zeros((200, 3)))[0]).max() > 1  # of 2: not the agent's own [-1, 1]
+
+
+def test_evaluation_plays_the_deterministic_policy(trained):
+    score = trained.evaluate(2)
+    assert score == trained.evaluate(2)
+    assert score.lengths == [200, 200]
+    assert score.mean_return == pytest.approx(sum(score.returns) / 2)
+
+
+def test_discrete_observations_and_actions():
+    agent = SBEED("TabularPolicy", "FrozenLake-v1", **TINY).learn(20)
+    one, _ = agent.predict(5)
+    assert one in agent.action_space
+    assert one in range(4)  # it can be looked up in a dict, as FrozenLake does
+    many, _ = agent.predict(np.arange(16), deterministic=True)
+    assert many.shape == (16,)
+    env = gymnasium.make("FrozenLake-v1")
+    obs, _ = env.reset(seed=0)
+    env.step(agent.predict(obs)[0])
+    assert len(agent.evaluate(2).lengths) == 2
+    with pytest.raises(ValueError, match="observation: expected integers"):
+        agent.predict(16)
+
+
+def test_sb3_evaluates_it(trained):
+    evaluation = pytest.importorskip("stable_baselines3.common.evaluation")
+    monitor = pytest.importorskip("stable_baselines3.common.monitor")
+    env = monitor.Monitor(gymnasium.make("Pendulum-v1"))
+    mean, std = evaluation.evaluate_policy(trained, env, n_eval_episodes=2)
+    assert -2000 < mean < 0
+    assert std > 0
+
+
+# ------------------------------------------------------------------------------------------------- files
+
+
+def test_what_is_saved_comes_back(trained, tmp_path):
+    trained.save(tmp_path / "model")
+    loaded = SBEED.load(tmp_path / "model")
+    seen = np.random.default_rng(0).normal(size=(5, 3))
+    np.testing.assert_array_equal(
+        loaded.predict(seen, deterministic=True)[0], trained.predict(seen, deterministic=True)[0]
+    )
+    assert loaded.config == trained.config
+    assert loaded.spec == trained.spec
+    assert loaded.evaluate(1) == trained.evaluate(1)
+    assert (loaded.num_timesteps, loaded.seed) == (37, 3)
+    loaded.learn(20)
+    assert loaded.num_timesteps == 57
+
+
+def test_an_environment_without_a_name_is_given_again(tmp_path):
+    env = gymnasium.make("Pendulum-v1")
+    SBEED("MlpPolicy", env, **TINY).save(tmp_path / "model")
+    loaded = SBEED.load(tmp_path / "model")
+    assert loaded.predict(np.zeros(3), deterministic=True)[0] in env.action_space
+    with pytest.raises(ValueError, match="set_env"):
+        loaded.evaluate(1)
+    with pytest.raises(ValueError, match="CartPole-v1 has observation_size 4"):
+        loaded.set_env("CartPole-v1")
+    loaded.set_env(env)
+    assert len(loaded.evaluate(1).returns) == 1
+    assert SBEED.load(tmp_path / "model", env=env).learn(8).num_timesteps == 8
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"agent": "os.system"}, "agent: must be one of sbeed"),
+        ({"config": {"lam": -1}}, "lam: must lie in"),
+        ({"config": {"lamb": 1}}, "lamb: no such field"),
+        ({"env": {}}, "it has no 'spec'"),
+        ({"seed": None}, "manifest"),
+    ],
+)
+def test_a_manifest_that_says_something_else(trained, tmp_path, change, words):
+    trained.save(tmp_path / "model")
+    path = tmp_path / "model" / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(DamagedModel, match="manifest") as error:
+        SBEED.load(tmp_path / "model")
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_run_leaves_its_directory(tmp_path):
+    agent = _pendulum(seed=3).learn(24, out=tmp_path / "run", eval_every=16, eval_episodes=1, final_episodes=2)
+    found = {path.name for path in (tmp_path / "run").iterdir()}
+    assert found == {"config.yaml", "metrics.jsonl", "tensorboard", "curve.png", "model"}
+    rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert [(row["step"], row["final"]) for row in rows] == [(16, False), (24, True)]
+    score = SBEED.load(tmp_path / "run" / "model").evaluate(2)
+    assert score == agent.evaluate(2)
+    assert score.mean_return == pytest.approx(rows[-1]["return"])
+    with pytest.raises(FileExistsError):
+        agent.learn(8, out=tmp_path / "run")
+    assert agent.num_timesteps == 24
+
+
+def test_without_matplotlib_a_run_says_what_is_missing(tmp_path, monkeypatch):
+    monkeypatch.setattr("sbeed.api.find_spec", lambda name: None)
+    with pytest.warns(UserWarning, match=r"curve\.png: .*sbeed\[plot\]"):
+        _pendulum().learn(8, out=tmp_path / "run", final_episodes=1)
+    assert (tmp_path / "run" / "model").is_dir()
+
+
+# ------------------------------------------------------------------------------------------------- wrong input
+
+
+@pytest.mark.parametrize(
+    ("policy", "env", "fields", "words"),
+    [
+        ("LstmPolicy", "Pendulum-v1", {}, "policy: must be one of MlpPolicy"),
+        ("MlpPolicy", "Pendulum-v0.5", {}, "not a Gymnasium environment id"),
+        ("MlpPolicy", "jax:nothing", {}, "not a JAX environment"),
+        ("MlpPolicy", "Pendulum-v1", {"preset": "best"}, "preset: must be one of"),
+        ("MlpPolicy", "Pendulum-v1", {"lamda": 0.1}, "lamda: no such field; did you mean lam"),
+        ("MlpPolicy", "Pendulum-v1", {"lam": -1}, "lam: must lie in"),
+        ("MlpPolicy", "Pendulum-v1", {"eta": 1.5}, "eta: must lie in"),
+        ("MlpPolicy", "Pendulum-v1", {"k": 101, "segment_length": 101}, "replay"),
+        ("MlpPolicy", "Pendulum-v1", {"behaviour": "other"}, "behaviour: must be"),
+        ("MlpPolicy", "Pendulum-v1", {"seed": -1}, "seed"),
+    ],
+)
+def test_wrong_input_is_one_line(policy, env, fields, words):
+    with pytest.raises(ValueError, match=words.split(" ")[0]) as error:
+        SBEED(policy, env, **{**TINY, **fields})
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_space_that_no_agent_can_act_in():
+    env = gymnasium.make("Pendulum-v1")
+    env.unwrapped.observation_space = env.observation_space = spaces.Box(0, 255, (8, 8, 3), np.uint8)
+    with pytest.raises(ValueError, match=r"observation space Box.* is not supported"):
+        SBEED("MlpPolicy", env)
+
+
+def test_a_reward_that_is_no_number_leaves_nothing_half_written(tmp_path):
+    agent = SBEED("MlpPolicy", NotANumber(gymnasium.make("Pendulum-v1")), eval_env="Pendulum-v1", **TINY)
+    with pytest.raises(EnvironmentFault, match="reward is not finite at step 20"):
+        agent.learn(40, out=tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
+
+
+# ------------------------------------------------------------------------------------------------- the package
+
+
+def test_public_names_come_without_jax_and_are_all_there():
+    probe = "import sys, sbeed; assert 'jax' not in sys.modules and 'SBEED' in dir(sbeed)"
+    subprocess.run([sys.executable, "-c", probe], check=True)
+    for name in sbeed.__all__:
+        assert getattr(sbeed, name) is not None
+    with pytest.raises(AttributeError, match="SBED"):
+        sbeed.SBED  # noqa: B018
+
+
+def test_a_script_needs_no_main_guard(tmp_path):
+    script = tmp_path / "script.py"
+    sizes = ", ".join(f"{name}={value!r}" for name, value in TINY.items())
+    script.write_text(f"from sbeed import SBEED\nSBEED('MlpPolicy', 'Pendulum-v1', {sizes}).learn(8).save('model')\n")
+    subprocess.run([sys.executable, script.name], cwd=tmp_path, check=True)
+    assert (Path(tmp_path) / "model" / "manifest.json").is_file()

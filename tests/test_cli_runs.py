@@ -1,0 +1,239 @@
+"""The commands that train and look at runs: what they leave, what they print, and what they refuse."""
+
+import json
+from pathlib import Path
+
+import gymnasium
+import pytest
+import yaml
+
+from sbeed import cli
+from sbeed.agents.sbeed.config import SBEEDConfig
+from sbeed.cli.flags import spell_out, switches
+from sbeed.training import rundir
+
+# The same sizes as in test_api: compiled once if both run in one process.
+TINY = (
+    "--hidden 4 --batch-size 4 --replay-capacity 100 --warmup 16 --steps-per-iteration 8 --updates-per-iteration 1"
+    " --episodes 1 --evaluate-every 16 --final-episodes 2"
+).split()
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+def _run(capsys, *args):
+    with pytest.raises(SystemExit) as stop:
+        cli.main([str(arg) for arg in args])
+    out, err = capsys.readouterr()
+    return stop.value.code, out, err
+
+
+def _train(capsys, out, *args, env="Pendulum-v1"):
+    return _run(capsys, "train", "--env", env, "--steps", 24, *TINY, "--out", out, *args)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Two seeds of Pendulum."""
+    path = tmp_path_factory.mktemp("runs") / "pendulum"
+    with pytest.raises(SystemExit) as stop:
+        cli.main(
+            ["train", "--env", "Pendulum-v1", "--steps", "24", "--seeds", "2", "--seed", "3", *TINY, "--out", str(path)]
+        )
+    assert stop.value.code == 0
+    return path
+
+
+# ------------------------------------------------------------------------------------------------- train
+
+
+def test_a_run_leaves_settings_rows_models_and_a_curve(run):
+    found = {path.name for path in run.iterdir()}
+    assert found == {"config.yaml", "metrics.jsonl", "tensorboard", "curve.png", "seed_3", "seed_4"}
+    rows = rundir.read_rows(run)
+    assert [(row["step"], row["seed"], row["final"]) for row in rows] == [
+        (16, 3, False), (16, 4, False), (24, 3, True), (24, 4, True),
+    ]  # fmt: skip
+    for name in ("env", "return", "return_std", "length", "train_return", "seconds"):
+        assert name in rows[-1]
+    settings = yaml.safe_load((run / "config.yaml").read_text())
+    assert settings["hidden"] == [4]
+    assert set(SBEEDConfig.__dataclass_fields__) <= set(settings)
+    assert (run / "curve.png").stat().st_size > 5000
+
+
+def test_a_run_can_be_asked_for_again_by_its_config_file(run, tmp_path, capsys):
+    code, _, err = _run(capsys, "train", "--config", run / "config.yaml", "--seeds", 1, "--out", tmp_path / "again")
+    assert (code, err) == (0, "")
+    again, first = rundir.read_rows(tmp_path / "again")[-1], rundir.read_rows(run)[-2]
+    assert (again["seed"], again["return"]) == (3, first["return"])
+    assert (tmp_path / "again" / "model").is_dir()
+    settings = [yaml.safe_load((path / "config.yaml").read_text()) for path in (run, tmp_path / "again")]
+    assert settings[0] | {"seeds": 1} == settings[1]
+
+
+def test_flags_win_over_the_file_and_the_file_over_the_preset(tmp_path, capsys):
+    (tmp_path / "own.json").write_text(json.dumps({"env": "Pendulum-v1", "lam": 0.5, "eta": 0.25, "squash": False}))
+    out = tmp_path / "run"
+    args = ["--config", tmp_path / "own.json", "--lam", 0.125, "--layer-norm", "--steps", 8, *TINY, "--out", out]
+    code, _, _ = _run(capsys, "train", *args)
+    settings = yaml.safe_load((out / "config.yaml").read_text())
+    assert code == 0
+    assert [settings[name] for name in ("lam", "eta", "squash", "layer_norm")] == [0.125, 0.25, False, True]
+
+
+def test_switches_are_spelled_out():
+    names = switches(SBEEDConfig)
+    assert spell_out(["train", "--no-squash", "--layer_norm", "--lam", "1"], names) == [
+        "train", "--squash", "False", "--layer-norm", "True", "--lam", "1",
+    ]  # fmt: skip
+    assert spell_out(["--squash", "False"], names) == ["--squash", "False"]
+
+
+def test_every_field_is_a_line_of_help(capsys):
+    _, out, _ = _run(capsys, "train", "--help")
+    for name in SBEEDConfig.__dataclass_fields__:
+        assert f"--{name.replace('_', '-')}" in out
+    assert "[0, 1]" in out
+    assert "paper: .995" in out
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--env", "Pendulum-v0.5"], ["Pendulum-v0.5", "Pendulum-v1"]),
+        (["--env", "Blackjack-v1"], ["Blackjack-v1", "observation space", "not supported"]),
+        (["--env", "jax:nothing"], ["jax:nothing", "jax:pendulum"]),
+        ([], ["--env", "name an environment"]),
+        (["--lam", "-1"], ["--lam: ", "(0, inf)", "-1"]),
+        (["--lam", "nan"], ["--lam: "]),
+        (["--lam", "much"], ["--lam", "much"]),
+        (["--eta", "1.5"], ["--eta: ", "[0, 1]", "1.5"]),
+        (["--env", "Pendulum-v1", "--k", "200", "--segment-length", "200"], ["--k: ", "replay", "200"]),
+        (["--dual", "none"], ["--dual", "none", "critic"]),
+        (["--env", "Pendulum-v1", "--preset", "best"], ["--preset: ", "best", "paper"]),
+        (["--steps", "0"], ["--steps: "]),
+        (["--seed", "-1"], ["--seed: "]),
+        (["--seeds", "0"], ["--seeds: "]),
+        (["--env", "Pendulum-v1", "--workers", "-1"], ["--workers: "]),
+        (["--env", "jax:pendulum", "--noise", "1"], ["--noise: ", "Gymnasium"]),
+        (["--lamb", "1"], ["--lamb", "--lam"]),
+        (["--config", "nowhere.yaml"], ["nowhere.yaml"]),
+    ],
+)
+def test_wrong_input_gets_one_line_and_leaves_nothing(capsys, tmp_path, args, words):
+    code, out, err = _run(capsys, "train", *TINY, *args, "--out", tmp_path / "run")
+    assert (code, out) == (2, "")
+    assert err.startswith("sbeed: ")
+    assert err.count("\n") == 1
+    for word in words:
+        assert word in err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("lam: -1", "lam: must lie"),
+        ("lamb: 1", "did you mean lam"),
+        ("lam: [", "neither YAML nor"),
+        ("steps: x", "steps: "),
+    ],
+)
+def test_a_wrong_file_gets_one_line(capsys, tmp_path, text, words):
+    (tmp_path / "own.yaml").write_text(text)
+    code, _, err = _run(
+        capsys, "train", "--env", "Pendulum-v1", "--config", tmp_path / "own.yaml", "--out", tmp_path / "run"
+    )
+    assert code == 2
+    assert err.count("\n") == 1
+    assert words in err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_directory_in_use_is_refused(capsys, run):
+    before = (run / "metrics.jsonl").read_text()
+    code, _, err = _train(capsys, run)
+    assert code == 2
+    assert "not an empty directory" in err
+    assert (run / "metrics.jsonl").read_text() == before
+
+
+def test_a_reward_that_is_no_number_gets_one_line(capsys, tmp_path):
+    class Broken(gymnasium.Wrapper):
+        def step(self, action):
+            obs, _, *rest = super().step(action)
+            return obs, float("nan"), *rest
+
+    gymnasium.register("Broken-v0", lambda: Broken(gymnasium.make("Pendulum-v1")))
+    try:
+        code, out, err = _train(capsys, tmp_path / "run", env="Broken-v0")
+    finally:
+        del gymnasium.registry["Broken-v0"]
+    assert (code, out) == (2, "")
+    assert err == "sbeed: Broken-v0: reward is not finite at step 1 of episode 1\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+# ------------------------------------------------------------------------------------------------- eval, video, plot
+
+
+def test_evaluation_is_that_of_the_last_row(capsys, run):
+    code, out, _ = _run(capsys, "eval", run, "--episodes", 2, "--json")
+    answer = json.loads(out)
+    assert code == 0
+    assert set(answer) == {"mean_return", "std_return", "returns", "lengths"}
+    assert answer["lengths"] == [200] * 4
+    rows = rundir.read_rows(run)[-2:]
+    assert answer["mean_return"] == pytest.approx(sum(row["return"] for row in rows) / 2)
+    code, out, _ = _run(capsys, "eval", run / "seed_4", "--episodes", 2)
+    assert out.startswith(f"return {rows[1]['return']:.1f} +- {rows[1]['return_std']:.1f}")
+
+
+def test_a_film(capsys, run, tmp_path):
+    pytest.importorskip("imageio")
+    pytest.importorskip("pygame")
+    code, out, err = _run(capsys, "video", run, "--out", tmp_path / "swing.gif")
+    assert (code, out, err) == (0, f"{tmp_path / 'swing.gif'}\n", "")
+    assert (tmp_path / "swing.gif").stat().st_size > 10_000
+
+
+def test_a_plot_of_runs(capsys, run, tmp_path):
+    code, out, _ = _run(capsys, "plot", run, tmp_path, "--out", tmp_path / "curves.png")
+    assert (code, out) == (0, f"{tmp_path / 'curves.png'}\n")
+    assert (tmp_path / "curves.png").stat().st_size > 5000
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["eval", "nowhere"], "'nowhere' does not exist"),
+        (["eval", "{tmp}"], "holds no saved model"),
+        (["eval", "{run}", "--episodes", "0"], "--episodes: must be at least 1"),
+        (["video", "{run}", "--out", "film.avi"], "--out: must end in .gif or .mp4"),
+        (["video", "{run}", "--out", "nowhere/film.gif"], "no directory 'nowhere'"),
+        (["plot", "{tmp}", "--out", "{tmp}/x.png"], "no rows of metrics"),
+        (["plot", "{run}", "--out", "{tmp}/x.doc"], "--out: must end in"),
+        (["plot", "{run}", "--out", "nowhere/x.png"], "no directory 'nowhere'"),
+    ],
+)
+def test_wrong_runs_get_one_line(capsys, run, tmp_path, args, words):
+    code, out, err = _run(capsys, *(arg.format(run=run, tmp=tmp_path) for arg in args))
+    assert (code, out) == (2, "")
+    assert err.startswith("sbeed: ")
+    assert err.count("\n") == 1
+    assert words in err
+    assert list(Path(tmp_path).iterdir()) == []
+
+
+def test_a_damaged_model_gets_one_line(capsys, run, tmp_path):
+    (tmp_path / "model").mkdir()
+    for path in (run / "seed_3").iterdir():
+        (tmp_path / "model" / path.name).write_bytes(path.read_bytes()[:-1])
+    code, _, err = _run(capsys, "eval", tmp_path)
+    assert code == 2
+    assert err.count("\n") == 1
+    assert "manifest.json" in err

@@ -1,0 +1,136 @@
+"""A saved model comes back bit for bit, or not at all and with one clear line."""
+
+import json
+import pickle
+import shutil
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sbeed.models.nets import MLP
+from sbeed.training import files
+
+
+class State(NamedTuple):
+    pi: MLP
+    count: jax.Array
+    opt: dict[str, tuple[jax.Array, ...]]
+
+
+class Reordered(NamedTuple):
+    """The same leaves under the same names, declared in another order."""
+
+    opt: dict[str, tuple[jax.Array, ...]]
+    count: jax.Array
+    pi: MLP
+
+
+def _state(width=3):
+    net = MLP((2, width, 1), key=jax.random.key(0))
+    moments = (jnp.arange(4, dtype=jnp.float32), jnp.array([True, False]))
+    return State(net, jnp.array(7, jnp.int32), {"V": moments})
+
+
+@pytest.fixture
+def model(tmp_path):
+    files.save(tmp_path / "model", _state(), {"agent": "test", "step": 5})
+    return tmp_path / "model"
+
+
+def _same(a, b):
+    return all(x.dtype == y.dtype and x.shape == y.shape and (np.asarray(x) == np.asarray(y)).all()
+               for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))  # fmt: skip
+
+
+def test_a_model_comes_back_bit_for_bit(model):
+    like = eqx.filter_eval_shape(_state)
+    assert _same(files.load(model, like), _state())
+    manifest = files.read_manifest(model)
+    assert (manifest["agent"], manifest["step"], manifest["schema"]) == ("test", 5, 1)
+    assert manifest["versions"]["sbeed"]
+
+
+def test_names_lead_to_the_leaves(model):
+    names = set(files.read_manifest(model)["tensors"])
+    assert {"count", "opt/V/0", "opt/V/1", "pi/weights/0"} <= names
+
+
+def test_fields_may_change_places(model):
+    like = Reordered(*reversed(_state()))
+    loaded = files.load(model, like)
+    assert isinstance(loaded, Reordered)
+    assert _same(loaded.pi, _state().pi)
+    assert loaded.count == 7
+
+
+def test_one_flipped_bit_is_noticed(model):
+    path = model / files.TENSORS
+    for at in (0, len(path.read_bytes()) // 2, -1):
+        content = bytearray(path.read_bytes())
+        content[at] ^= 1
+        path.write_bytes(content)
+        with pytest.raises(files.DamagedModel, match="SHA-256"):
+            files.load(model, _state())
+        content[at] ^= 1
+        path.write_bytes(content)
+    files.load(model, _state())
+
+
+def test_a_file_cut_short_is_noticed_before_it_is_read(model):
+    path = model / files.TENSORS
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(files.DamagedModel, match="bytes"):
+        files.load(model, _state())
+
+
+def test_tensors_under_a_forged_manifest_are_noticed(model):
+    manifest = json.loads((model / files.MANIFEST).read_text())
+    tensors = manifest["tensors"]
+    tensors["opt/V/0"]["sha256"] = "0" * 64
+    (model / files.MANIFEST).write_text(json.dumps(manifest))
+    with pytest.raises(files.DamagedModel, match="opt/V/0"):
+        files.load(model, _state())
+
+
+def test_another_shape_names_the_tensor(model):
+    with pytest.raises(files.DamagedModel, match=r"pi/biases/0 is float32\[3\], but its config asks for float32\[4\]"):
+        files.load(model, _state(width=4))
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b"{}", b'{"schema": 1}', b'{"schema": 2}', pickle.dumps({"schema": 1})]
+)
+def test_a_manifest_that_is_none(model, content):
+    (model / files.MANIFEST).write_bytes(content)
+    with pytest.raises(files.DamagedModel, match="manifest"):
+        files.load(model, _state())
+
+
+def test_no_model_at_all(tmp_path):
+    with pytest.raises(files.DamagedModel, match="not a saved model"):
+        files.load(tmp_path / "nowhere", _state())
+
+
+def test_a_model_is_replaced_and_nothing_else_is(model):
+    files.save(model, _state(), {"agent": "test", "step": 6})
+    assert files.read_manifest(model)["step"] == 6
+    assert [path.name for path in model.parent.iterdir()] == ["model"]
+    (model / "notes.txt").write_text("mine")
+    with pytest.raises(FileExistsError, match="not a saved model"):
+        files.save(model, _state(), {})
+    assert (model / "notes.txt").read_text() == "mine"
+
+
+def test_a_failed_save_leaves_the_old_model(model):
+    with pytest.raises(ValueError, match="JSON"):
+        files.save(model, _state(), {"agent": "test", "step": float("nan")})
+    assert [path.name for path in model.parent.iterdir()] == ["model"]
+    assert _same(files.load(model, _state()), _state())
+    shutil.rmtree(model)
+    with pytest.raises(ValueError, match="JSON"):
+        files.save(model, _state(), {"step": float("nan")})
+    assert not model.exists()

@@ -1,0 +1,107 @@
+"""A run's directory: whole rows, plain data, and nothing left of a run that came to nothing."""
+
+import json
+import math
+import subprocess
+import sys
+
+import pytest
+
+from sbeed.training import rundir
+
+ROW = {"env": "Pendulum-v1", "seed": 0, "step": 20, "return": -150.0, "train_return": math.nan, "final": False}
+SETTINGS = {"env": "Pendulum-v1", "seeds": [0], "lam": 0.1, "hidden": [64, 64], "newest": None}
+
+
+def test_rows_and_settings_come_back(tmp_path):
+    path = tmp_path / "runs" / "pendulum"
+    with rundir.RunDir(path, SETTINGS, [0]) as run:
+        run.append([ROW])
+        run.append([{**ROW, "step": 40, "train_return": -160.0, "final": True}])
+        assert run.model(0) == path / "model"
+    rows = rundir.read_rows(path)
+    assert [row["step"] for row in rows] == [20, 40]
+    assert rows[0]["train_return"] is None
+    assert rows[1]["final"] is True
+    assert rundir.read_config(path / "config.yaml") == SETTINGS
+    assert list((path / "tensorboard" / "seed_0").glob("events*"))
+
+
+def test_events_hold_the_rows(tmp_path):
+    from tensorboardX.proto.event_pb2 import Event
+
+    with rundir.RunDir(tmp_path / "run", SETTINGS, [0]) as run:
+        run.append([ROW])
+    (path,) = (tmp_path / "run" / "tensorboard" / "seed_0").glob("events*")
+    data, at, found = path.read_bytes(), 0, {}
+    while at < len(data):  # length (8 bytes), its checksum (4), the event, its checksum (4)
+        length = int.from_bytes(data[at : at + 8], "little")
+        event = Event.FromString(data[at + 12 : at + 12 + length])
+        found |= {value.tag: (event.step, value.simple_value) for value in event.summary.value}
+        at += length + 16
+    assert found["return"] == (20, -150.0)
+    assert "env" not in found
+
+
+def test_a_run_that_fails_before_its_first_row_leaves_nothing(tmp_path):
+    def fail(rows):
+        with rundir.RunDir(tmp_path / "run", SETTINGS, [0]) as run:
+            run.append(rows)
+            raise FloatingPointError("reward is not finite")
+
+    with pytest.raises(FloatingPointError):
+        fail([])
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(FloatingPointError):
+        fail([ROW])
+    assert len(rundir.read_rows(tmp_path / "run")) == 1
+
+
+def test_a_directory_in_use_is_refused(tmp_path):
+    (tmp_path / "run").mkdir()
+    rundir.check_free(tmp_path / "run")
+    rundir.check_free(tmp_path / "new")
+    (tmp_path / "run" / "notes.txt").write_text("mine")
+    with pytest.raises(FileExistsError, match="not an empty directory"):
+        rundir.check_free(tmp_path / "run")
+    with pytest.raises(FileExistsError, match="not an empty directory"), rundir.RunDir(tmp_path / "run", {}, [0]):
+        pass
+    with pytest.raises(FileExistsError):
+        rundir.check_free(tmp_path / "run" / "notes.txt")
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["notes.txt"]
+
+
+def test_a_line_still_being_written_is_left_out(tmp_path):
+    (tmp_path / "metrics.jsonl").write_text(json.dumps({"step": 1}) + "\n" + '{"step": 2, "retu')
+    assert rundir.read_rows(tmp_path) == [{"step": 1}]
+
+
+def test_models_of_one_seed_of_several_and_alone(tmp_path):
+    for name in ("seed_0", "seed_10", "seed_2"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "manifest.json").touch()
+    assert [path.name for path in rundir.models(tmp_path)] == ["seed_0", "seed_2", "seed_10"]
+    assert rundir.models(tmp_path / "seed_2") == [tmp_path / "seed_2"]
+    (tmp_path / "empty").mkdir()
+    for name, words in (("empty", "no saved model"), ("nowhere", "does not exist")):
+        with pytest.raises(FileNotFoundError, match=words):
+            rundir.models(tmp_path / name)
+
+
+@pytest.mark.parametrize("text", ["lam: [", "- 1", "3", "", "1: 2", "!!python/object/apply:os.system ['true']", "\x00"])
+def test_a_config_file_that_is_none(tmp_path, text):
+    (tmp_path / "config.yaml").write_text(text)
+    with pytest.raises(ValueError, match=r"config\.yaml") as error:
+        rundir.read_config(tmp_path / "config.yaml")
+    assert "\n" not in str(error.value)
+
+
+def test_json_is_a_config_file_too(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps({"lam": 0.1, "hidden": [64]}, indent=2))
+    assert rundir.read_config(tmp_path / "config.json") == {"lam": 0.1, "hidden": [64]}
+
+
+def test_reading_runs_needs_no_jax():
+    subprocess.run(
+        [sys.executable, "-c", "import sys, sbeed.training.rundir; assert 'jax' not in sys.modules"], check=True
+    )
