@@ -20,6 +20,7 @@ class CountingConfig:
     warmup: int = 8
     steps_per_iteration: int = 4
     replay_capacity: int = 64
+    overlap: bool = False
     explode_after: float = 1e9  # iterations
 
 

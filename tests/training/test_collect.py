@@ -96,15 +96,21 @@ def test_a_rule_of_the_user_s_is_told_in_raw_actions():
     np.testing.assert_allclose(policy.squash(full.action), 1, atol=2e-6)
 
 
+def _collect(collector, policies):
+    collector.begin(policies, 1)
+    return collector.collected()
+
+
 def test_the_number_of_workers_changes_nothing_and_their_faults_arrive():
     makers = [partial(_actor, seed) for seed in (5, 6)]
     answers = []
     for workers in (0, 2):
         collector = Collector(makers, workers)
-        answers.append((collector.collect([_policy(0), _policy(1)], 210), collector.evaluate([_policy()] * 2, 1)))
+        collector.begin([_policy(0), _policy(1)], 210)
+        answers.append((collector.collected(), collector.evaluate([_policy()] * 2, 1)))
         if workers:
             with pytest.raises(ValueError, match="mismatch"):
-                collector.collect([_policy(observations=2)] * 2, 1)
+                _collect(collector, [_policy(observations=2)] * 2)
             assert len(collector.evaluate([_policy()] * 2, 1)) == 2  # and the crew goes on
         collector.close()
         collector.close()
@@ -118,7 +124,7 @@ def test_a_worker_that_dies_is_missed():
     collector = Collector([partial(_actor, 0)], 1)
     collector.crews[0].process.kill()
     with pytest.raises(RuntimeError, match="a worker process died"):
-        collector.collect([_policy()], 1)
+        _collect(collector, [_policy()])
     collector.close()
 
 

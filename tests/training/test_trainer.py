@@ -223,3 +223,16 @@ def test_a_pure_environment_that_breaks_is_a_fault():
 
     with pytest.raises(EnvironmentFault, match="reward or observation is not finite"):
         _trainer(Broken()).advance(4)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_with_overlap_updates_use_what_was_there_before(workers):
+    trainer = _trainer(config=replace(CONFIG, overlap=True), seeds=[0, 1], workers=workers)
+    sizes = []
+    for _ in range(4):
+        trainer.advance(4)
+        sizes.append(trainer.metrics.get("size", [None])[0])
+    trainer.close()
+    assert sizes == [None, None, 8, 12]  # a warm-up of 8 steps
+    assert len(_replayed(trainer).reward) == 64
+    assert trainer.member(0).prepared == 8

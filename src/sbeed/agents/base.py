@@ -7,7 +7,9 @@ from sbeed.data.replay import Replay
 from sbeed.models.policies import Policy
 from sbeed.types import Array, EnvSpec, Key
 
-Config = Any  # a registered dataclass: floats may be traced, the other fields are static
+# A registered dataclass: floats may be traced, the other fields are static. The trainer itself reads warmup,
+# steps_per_iteration, replay_capacity and overlap.
+Config = Any
 State = Any  # a pytree of all that learning changes
 
 

@@ -254,16 +254,24 @@ class Collector:
         crew = _Worker if workers else _Crew
         self.crews = [crew([makers[i] for i in share]) for share in shares]
 
-    def collect(self, policies: Sequence[Drawing], steps: int) -> list[Chunk]:
-        return self._ask("collect", [(policy, steps) for policy in policies])
+    def begin(self, policies: Sequence[Drawing], steps: int) -> None:
+        """Let everybody collect; worker processes do so while the caller does something else."""
+        self._ask("collect", [(policy, steps) for policy in policies])
+
+    def collected(self) -> list[Chunk]:
+        """What everybody has collected since `begin`."""
+        return self._answers()
 
     def evaluate(self, policies: Sequence[HostPolicy], episodes: int) -> list[Scores]:
-        return self._ask("evaluate", [(policy, episodes) for policy in policies])
+        self._ask("evaluate", [(policy, episodes) for policy in policies])
+        return self._answers()
 
-    def _ask(self, method: str, arguments: list[tuple]) -> list[Any]:
+    def _ask(self, method: str, arguments: list[tuple]) -> None:
         rest = iter(arguments)
         for crew in self.crews:
             crew.ask(method, [next(rest) for _ in range(crew.size)])
+
+    def _answers(self) -> list[Any]:
         heard: list[Any] = []
         for answers in [crew.answers() for crew in self.crews]:  # all before any complaint: none stays in a pipe
             if isinstance(answers, Exception):

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 Held: TypeAlias = Any  # one tree for each member
 
@@ -25,7 +26,7 @@ class Members:
     def hold(self, trees: Sequence[Any]) -> Held:
         """One tree for each member, on the device."""
         if self.together:
-            return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
+            return jax.tree.map(_stack, *trees)
         return [jax.tree.map(jnp.asarray, tree) for tree in trees]
 
     def fetch(self, held: Held) -> list[Any]:
@@ -52,6 +53,11 @@ class Members:
         if self.together:
             return call(*held, *shared)
         return tuple(list(parts) for parts in zip(*(call(*trees, *shared) for trees in zip(*held))))
+
+
+def _stack(*leaves: Any) -> jax.Array:
+    # On the host first, where they are there: one transfer instead of one for each member.
+    return jnp.asarray(np.stack(leaves)) if isinstance(leaves[0], np.ndarray | np.generic) else jnp.stack(leaves)
 
 
 @cache

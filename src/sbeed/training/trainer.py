@@ -130,11 +130,13 @@ class Trainer:
     def advance(self, most: int) -> int:
         """One iteration: collect min(steps_per_iteration, most) steps, insert, update; returns the steps taken.
 
-        The warm-up's steps are uniformly random. When its data are there the agent prepares, once, and learns.
+        The warm-up's steps are uniformly random. When its data are there the agent prepares, once, and learns. With
+        `overlap`, on the host, updates are on what was there before these steps: both go on at the same time.
         """
         steps = min(self.config.steps_per_iteration, most)
         exploring = self._explores and self.step < self.config.warmup
-        learning = self.step + steps >= self.config.warmup
+        there = self.step if self.config.overlap and self._collector is not None else self.step + steps
+        learning = there >= self.config.warmup
         preparing = learning and not self._prepared
         self.step += steps
         if self._collector is None:
@@ -150,12 +152,21 @@ class Trainer:
     def _advance_on_host(
         self, collector: Collector, steps: int, exploring: bool, preparing: bool, learning: bool
     ) -> list[list[float]]:
-        run, static = self._members.run, self._static
         with self._timing("collect"):
-            acting = [self._acting(policy, exploring) for policy in self._on_host(self.agent.actor)]
-            chunks, returns = zip(*collector.collect(acting, steps))
+            collector.begin([self._acting(policy, exploring) for policy in self._on_host(self.agent.actor)], steps)
+        if self.config.overlap:
+            self._learn(preparing, learning)
+        with self._timing("collect"):
+            chunks, returns = zip(*collector.collected())
         with self._timing("update"):
-            (self._replays,) = run(_insert, self._replays, self._members.hold(chunks), donate=(0,))
+            (self._replays,) = self._members.run(_insert, self._replays, self._members.hold(chunks), donate=(0,))
+        if not self.config.overlap:
+            self._learn(preparing, learning)
+        return list(returns)
+
+    def _learn(self, preparing: bool, learning: bool) -> None:
+        run, static = self._members.run, self._static
+        with self._timing("update"):
             if preparing:
                 held = (self._configs, self._keys, self._states, self._replays)
                 (self._states,) = run(_prepare, *held, shared=(self.step,), static=static)
@@ -163,7 +174,6 @@ class Trainer:
                 held = (self._configs, self._keys, self._states, self._replays)
                 self._states, *news = run(_learn, *held, shared=(self.step,), donate=(2,), static=static)
                 self._take(*news)
-        return list(returns)
 
     def _advance_on_device(self, steps: int, exploring: bool, preparing: bool, learning: bool) -> list[list[float]]:
         with self._timing("update"):

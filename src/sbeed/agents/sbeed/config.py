@@ -102,6 +102,7 @@ class SBEEDConfig:
     newest: int | None = knob(None, "sample among so many newest transitions only; unset: the whole replay", low=1)
     warmup: int = knob(5_000, "uniformly random steps before the first update", low=1)
     steps_per_iteration: int = knob(64, "environment steps between updates", low=1, paper="grid 1000-3000")
+    overlap: bool = knob(False, "updates use what was there before a round's steps, so that both run at the same time")
     updates_per_iteration: int = knob(64, "updates after each of these rounds", low=1, paper="not said")
     pi_updates_per_iteration: int | None = knob(
         None, "policy steps after V's and rho's of a round; unset: one with each of them", low=1

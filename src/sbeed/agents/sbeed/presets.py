@@ -46,8 +46,10 @@ def paper(spec: EnvSpec) -> SBEEDConfig:
 def default(spec: EnvSpec) -> SBEEDConfig:
     """What we recommend: one setting for all boxes of actions, one for all discrete ones."""
     if spec.action_kind == "box":
-        return SBEEDConfig()
-    return SBEEDConfig(lam=0.1, entropy_target=0.2)
+        return SBEEDConfig(pi_slow_rate=0.001, overlap=True)
+    return SBEEDConfig(
+        lam=0.1, entropy_target=0.2, slow_rate=0.02, pi_slow_rate=0.005, hidden=(64, 64), warmup=1_000, overlap=True
+    )
 
 
 PRESETS: dict[str, Callable[[EnvSpec], SBEEDConfig]] = {"default": default, "paper": paper}
