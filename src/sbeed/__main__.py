@@ -1,0 +1,5 @@
+"""`python -m sbeed`: the command line."""
+
+from sbeed.cli import main
+
+main()

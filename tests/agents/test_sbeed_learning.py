@@ -1,0 +1,163 @@
+"""The learner finds answers that are known: of probes, which name a broken part, of an LQR and of a garnet."""
+
+from dataclasses import replace
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sbeed.agents.sbeed import agent
+from sbeed.agents.sbeed.config import SBEEDConfig
+from sbeed.data import replay as ring
+from sbeed.envs import lqr, probe
+from sbeed.envs.tabular import garnet
+from sbeed.theory import operators
+from sbeed.types import EnvSpec, Transition
+
+CRITIC = SBEEDConfig(
+    gamma=0.9,
+    lam=0.01,
+    adapt_lam=False,
+    hidden=(32,),
+    batch_size=64,
+    slow_rate=0.05,
+    pi_step_size=3e-3,
+    V_step_size=3e-3,
+    dual_step_size=3e-3,
+    replay_capacity=1_000,
+    updates_per_iteration=1_500,
+)
+# The paper's form: rho = V + nu, V by L_eta and pi by the score on replayed actions.
+NET = replace(CRITIC, dual="net", twins=1, V_actions="replay", pi_gradient="score", eta=0.1)
+
+
+def _path(env, key, steps, draw):
+    """`steps` transitions under actions draw(obs, key), the episode's ends as the collector writes them."""
+
+    def step(state, k):
+        k_action, k_step, k_reset = jax.random.split(k, 3)
+        obs = env.observe(state)
+        raw, sent = draw(obs, k_action)
+        after = env.step(state, sent, k_step)
+        last = after.terminated | after.truncated
+        carried = jax.tree.map(lambda x, y: jnp.where(last, x, y), env.reset(k_reset), after.state)
+        return carried, Transition(obs, raw, after.reward, after.obs, after.terminated, last)
+
+    return jax.jit(lambda k: jax.lax.scan(step, env.reset(k), jax.random.split(k, steps))[1])(key)
+
+
+@cache
+def _learner(config, spec):
+    """Compiled once for all tasks of one kind."""
+
+    @jax.jit
+    def learn(data, key):
+        replay = ring.insert(ring.empty(spec, config.replay_capacity), data)
+        state = agent.init(config, spec, key)
+        return agent.iterate(config, spec, agent.prepare(config, spec, state, replay, key), replay, key)
+
+    return learn
+
+
+PROBES = [
+    probe.ConstantReward,
+    probe.ObservationReward,
+    probe.DelayedReward,
+    probe.ActionReward,
+    probe.ActionObservationReward,
+    probe.TimeLimit,
+    probe.Termination,
+]
+
+
+# The score on replayed actions fits log pi to (r + gamma V(s') - V(s)) / lam where the data are. A tanh Gaussian cannot
+# have that shape on a box, so the box of that form is the LQR, where a Gaussian can.
+@pytest.mark.parametrize("kind", PROBES, ids=lambda kind: kind.name)
+@pytest.mark.parametrize(("config", "box"), [(CRITIC, False), (CRITIC, True), (NET, False)], ids=["d", "box", "net"])
+def test_probe(config, box, kind):
+    env = kind(box=box)
+
+    def draw(obs, key):
+        if not box:
+            action = jax.random.bernoulli(key).astype(jnp.int32)
+            return action, action
+        sent = jax.random.uniform(key, (1,), jnp.float32, -0.99, 0.99)
+        return jnp.arctanh(sent), sent
+
+    data = _path(env, jax.random.key(0), config.replay_capacity, draw)
+    spec = replace(env.spec, name="probe", time_limit=None)
+    state, _ = _learner(config, spec)(data, jax.random.key(1))
+    v, expected = agent.value(state.V, data.obs), env.value(data.obs, config.gamma)
+    # lam > 0 adds at most lam log 2 a step, .07 in all at gamma .9.
+    np.testing.assert_allclose(v, expected, atol=0.25 if kind is probe.TimeLimit else 0.15)
+    if hasattr(env, "best_action"):
+        action = state.pi.squash(state.pi.mode(data.obs))
+        np.testing.assert_allclose(action, env.best_action(data.obs), atol=0.1)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{}, {"dual": "critic"}, {"dual": "linear", "dual_l2": 1e-4, "eta": 1.0}],
+    ids=["net", "critic", "exact dual"],
+)
+def test_the_lqr_s_soft_optimum_from_another_s_data(fields):
+    sizes = dict(activation="tanh", batch_size=256, replay_capacity=5_000, updates_per_iteration=4_000)
+    config = replace(NET, lam=0.1, squash=False, **sizes, **fields)
+    env = lqr.LQR()
+    optimum = lqr.soft_optimum(env, config.gamma, config.lam)
+
+    def draw(obs, key):  # another policy, mean -(1, 1) s; the best is -(2.0, 1.8) s
+        action = -obs.sum(keepdims=True) + jax.random.normal(key, (1,), jnp.float32)
+        return action, action
+
+    data = _path(env, jax.random.key(0), config.replay_capacity, draw)
+    state, _ = _learner(config, env.spec)(data, jax.random.key(1))
+    s = np.asarray(data.obs[:500])
+    v, mean = agent.value(state.V, s), state.pi.mode(s)
+    assert np.abs(v - optimum.value(s)).mean() < 0.12 * optimum.value(s).std()
+    assert np.abs(mean - s @ optimum.K.T).mean() < 0.3 * (s @ optimum.K.T).std()
+    np.testing.assert_allclose(np.exp(state.pi.log_std), np.sqrt(optimum.Sigma)[0], rtol=0.1)
+
+
+def test_a_garnet_s_soft_optimum_with_tables_and_the_exact_dual():
+    mdp = garnet(jax.random.key(3), states=6, actions=3)
+    lam, spec = 0.5, EnvSpec("garnet", 6, "discrete", 3, None)
+    # Without hidden layers, one-hot states make tables of V, pi and, with an output per action, of rho.
+    config = SBEEDConfig(
+        gamma=float(mdp.gamma),
+        lam=lam,
+        adapt_lam=False,
+        eta=1.0,
+        slow_rate=0.02,
+        hidden=(),
+        policy="table",
+        dual="linear",
+        dual_features="hidden",
+        dual_l2=1e-6,
+        twins=1,
+        V_actions="replay",
+        pi_gradient="score",
+        V_step_size=0.02,
+        pi_step_size=0.02,
+        batch_size=1_000,
+        replay_capacity=20_000,
+        updates_per_iteration=4_000,
+    )
+
+    def step(s, k):
+        k_action, k_next = jax.random.split(k)
+        a = jax.random.categorical(k_action, jnp.log(mdp.pi_b[s]))
+        s_next = jax.random.categorical(k_next, jnp.log(mdp.P[s, a]))
+        return s_next, (s, a, s_next)
+
+    _, (s, a, s_next) = jax.lax.scan(step, 0, jax.random.split(jax.random.key(0), config.replay_capacity))
+    hot, never = lambda x: jax.nn.one_hot(x, 6, dtype=jnp.float32), jnp.zeros(len(s), bool)
+    data = Transition(hot(s), a, mdp.R[s, a].astype(jnp.float32), hot(s_next), never, never)
+    state, _ = _learner(config, spec)(data, jax.random.key(1))
+    optimum = operators.soft_optimum(mdp, lam)
+    v, log_pi = agent.value(state.V, jnp.eye(6)), state.pi.distribution(jnp.eye(6)).log_probs
+    # The path's own optimum differs from the MDP's by about its statistical error, 20 000^-1/2 of V / (1 - gamma).
+    np.testing.assert_allclose(v, optimum.V, atol=0.2)
+    np.testing.assert_allclose(jnp.exp(log_pi), jnp.exp(optimum.log_pi), atol=0.04)
