@@ -48,7 +48,17 @@ def default(spec: EnvSpec) -> SBEEDConfig:
     if spec.action_kind == "box":
         return SBEEDConfig(pi_slow_rate=0.001, overlap=True)
     return SBEEDConfig(
-        lam=0.1, entropy_target=0.2, slow_rate=0.02, pi_slow_rate=0.005, hidden=(64, 64), warmup=1_000, overlap=True
+        lam=0.1,
+        entropy_target=0.2,
+        k=5,
+        trace=0.8,
+        dual_log_pi=0.5,
+        pi_step_size=1e-3,
+        slow_rate=0.02,
+        pi_slow_rate=0.005,
+        hidden=(64, 64),
+        warmup=1_000,
+        overlap=True,
     )
 
 
