@@ -125,7 +125,9 @@ def solve(dual: Dual, seen: tuple[Array, Array, Array | None], goal: Array, ridg
     if dual.discrete:
         taken = jax.nn.one_hot(seen[1].ravel(), outputs, dtype=phi.dtype)
         phi = (phi[:, :, None] * taken[:, None, :]).reshape(len(phi), -1)
-    gram, moment = phi.T @ phi / len(phi), phi.T @ goal / len(phi)
+    # A GPU's default product keeps three digits, and a Gram matrix of those need not be positive.
+    gram = jnp.matmul(phi.T, phi, precision="highest") / len(phi)
+    moment = jnp.matmul(phi.T, goal, precision="highest") / len(phi)
     weights = ridge_solve(gram, moment, ridge).reshape(-1, outputs)
     if isinstance(net, Linear):
         new: MLP | Linear = Linear(net.features, weights)

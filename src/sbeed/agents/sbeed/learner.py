@@ -1,0 +1,144 @@
+"""What learning changes, and how it begins: a config that can run, a first state, what the warm-up's data set."""
+
+from dataclasses import fields
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+
+from sbeed.agents.knobs import check_ranges
+from sbeed.agents.sbeed import dual as duals
+from sbeed.agents.sbeed.config import SBEEDConfig
+from sbeed.data.replay import Replay, sample
+from sbeed.models.features import FourierFeatures, Identity, median_bandwidth
+from sbeed.models.nets import MLP
+from sbeed.models.normalize import Normalizer, ReturnScale
+from sbeed.models.policies import (
+    Categorical,
+    Gaussian,
+    LinearCategorical,
+    LinearGaussian,
+    Normalized,
+    Policy,
+    TanhGaussian,
+)
+from sbeed.types import Array, EnvSpec, Key, Scalar
+
+_FLOATS = [f.name for f in fields(SBEEDConfig) if f.type in (float, "float")]
+_STATIC = [f.name for f in fields(SBEEDConfig) if f.name not in _FLOATS]
+jax.tree_util.register_dataclass(SBEEDConfig, data_fields=_FLOATS, meta_fields=_STATIC)
+
+
+class Learner(NamedTuple):
+    """Everything that learning changes."""
+
+    pi: Policy
+    pi_slow: Policy
+    V: MLP
+    V_slow: MLP
+    dual: duals.Dual
+    log_lam: Array
+    normalizer: Normalizer
+    returns: ReturnScale
+    opt: dict[str, optax.OptState]
+    iteration: Array
+
+
+def check(config: SBEEDConfig, spec: EnvSpec) -> None:
+    """A ValueError in one line for a config that cannot run on this environment."""
+    check_ranges(config)
+    box, critic = spec.action_kind == "box", config.dual == "critic"
+    rules = (
+        ("k", config.k <= config.replay_capacity, f"must not exceed the replay's {config.replay_capacity}"),
+        ("k", config.k <= config.length, f"must not exceed segment_length, {config.length}"),
+        ("replay_capacity", config.length <= config.replay_capacity, f"must hold a segment of {config.length}"),
+        ("warmup", config.length <= config.warmup, f"must bring a segment of {config.length}"),
+        ("newest", config.length <= (config.newest or config.length), f"must hold a segment of {config.length}"),
+        ("pi_newest", config.length <= (config.pi_newest or config.length), f"must hold a segment of {config.length}"),
+        ("steps_per_iteration", config.steps_per_iteration <= config.replay_capacity, "must not exceed the replay"),
+        ("pi_gradient", critic or config.pi_gradient == "score", "must be score unless dual is critic"),
+        ("V_actions", critic or config.V_actions == "replay", "must be replay unless dual is critic"),
+        ("dual_log_pi", critic or config.dual_log_pi == 0, "must be 0 unless dual is critic"),
+        ("dual_sees", not critic or config.dual_sees == "first", "must be first where dual is critic"),
+        ("twins", config.dual != "linear" or config.twins == 1, "must be 1 where the dual is solved exactly"),
+        ("policy", config.policy != "table" or not box, "must not be table for a box of actions"),
+    )
+    for name, holds, complaint in rules:
+        if not holds:
+            raise ValueError(f"{name}: {complaint}, got {getattr(config, name)}")
+
+
+def init(config: SBEEDConfig, spec: EnvSpec, key: Key) -> Learner:
+    k_pi, k_V, k_dual = jax.random.split(key, 3)
+    pi = make_policy(config, spec, k_pi)
+    V = MLP(
+        (spec.observation_size, *config.hidden, 1),
+        key=k_V,
+        activation=config.activation,
+        layer_norm=config.layer_norm,
+    )
+    dual = duals.init(config, spec, k_dual)
+    log_lam = jnp.log(jnp.asarray(config.lam, jnp.float32))
+    players = {"pi": pi, "V": V, "dual": dual, "log_lam": log_lam}
+    opt = {name: optimizer(config, 0.0).init(eqx.filter(p, eqx.is_array)) for name, p in players.items()}
+    return Learner(
+        pi, pi, V, V, dual, log_lam, Normalizer(spec.observation_size), ReturnScale(), opt, jnp.zeros((), jnp.int32)
+    )
+
+
+def make_policy(config: SBEEDConfig, spec: EnvSpec, key: Key) -> Policy:
+    sizes = (spec.observation_size, *config.hidden)
+    log_std = jnp.full(spec.action_size, jnp.log(config.initial_std), jnp.float32)
+    if config.policy == "mlp":
+        outputs = 2 * spec.action_size if spec.action_kind == "box" and config.squash else spec.action_size
+        # A small last layer: the first policy is nearly the same in every state.
+        net = MLP((*sizes, outputs), key=key, activation=config.activation, last_scale=0.01)
+        if spec.action_kind == "discrete":
+            return Categorical(net)
+        return TanhGaussian(net) if config.squash else Gaussian(net, log_std)
+    if config.policy == "table":
+        features: FourierFeatures | Identity = Identity(spec.observation_size, constant=False)
+    else:
+        features = FourierFeatures(spec.observation_size, config.features, key=key)
+    weights = jnp.zeros((features.size, spec.action_size), jnp.float32)
+    return (
+        LinearGaussian(features, weights, log_std)
+        if spec.action_kind == "box"
+        else LinearCategorical(features, weights)
+    )
+
+
+def prepare(config: SBEEDConfig, spec: EnvSpec, state: Learner, replay: Replay, key: Key) -> Learner:
+    """Once, with the warm-up's data: the normaliser's first statistics and the bandwidth of random features."""
+    batch = jax.tree.map(lambda x: x[:, 0], sample(replay, key, 4096, 1))
+    if config.normalize_observations:
+        state = state._replace(normalizer=state.normalizer.update(batch.obs))
+    obs = state.normalizer(batch.obs) if config.normalize_observations else batch.obs
+    if isinstance(getattr(state.pi, "features", None), FourierFeatures):
+        pi = eqx.tree_at(lambda p: p.features.bandwidth, state.pi, median_bandwidth(obs))
+        state = state._replace(pi=pi, pi_slow=pi)
+    action = encoded(spec, state.pi, batch.action)
+    later = jnp.tile(action, config.k - 1) if config.dual_sees == "all" else None
+    return state._replace(dual=duals.with_bandwidth(state.dual, state.dual.inputs(obs, action, later)))
+
+
+def actor(config: SBEEDConfig, state: Learner) -> Policy:
+    """Who collects: pi, on observations normalised as it is used to."""
+    return Normalized(state.pi, state.normalizer) if config.normalize_observations else state.pi
+
+
+def deployed(config: SBEEDConfig, state: Learner) -> Policy:
+    """Who is evaluated and predicts: pi's slow copy, an average over its last updates."""
+    return actor(config, state._replace(pi=state.pi_slow))
+
+
+def encoded(spec: EnvSpec, pi: Policy, action: Array) -> Array:
+    """Actions as vectors: what the environment gets of a box, one-hot if discrete."""
+    return pi.squash(action) if spec.action_kind == "box" else jax.nn.one_hot(action, spec.action_size)
+
+
+def optimizer(config: SBEEDConfig, step_size: Scalar) -> optax.GradientTransformation:
+    rule = optax.adam(step_size) if config.optimizer == "adam" else optax.sgd(step_size)
+    return rule if config.max_grad_norm is None else optax.chain(optax.clip_by_global_norm(config.max_grad_norm), rule)
