@@ -61,20 +61,9 @@ def _learner(config, spec):
     return learn
 
 
-PROBES = [
-    probe.ConstantReward,
-    probe.ObservationReward,
-    probe.DelayedReward,
-    probe.ActionReward,
-    probe.ActionObservationReward,
-    probe.TimeLimit,
-    probe.Termination,
-]
-
-
 # The score on replayed actions fits log pi to (r + gamma V(s') - V(s)) / lam where the data are. A tanh Gaussian cannot
 # have that shape on a box, so the box of that form is the LQR, where a Gaussian can.
-@pytest.mark.parametrize("kind", PROBES, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", probe.PROBES, ids=lambda kind: kind.name)
 @pytest.mark.parametrize(("config", "box"), [(CRITIC, False), (CRITIC, True), (NET, False)], ids=["d", "box", "net"])
 def test_probe(config, box, kind):
     env = kind(box=box)

@@ -3,6 +3,7 @@
 import contextlib
 import difflib
 import math
+import reprlib
 from collections.abc import Mapping
 from dataclasses import field, fields, replace
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -39,15 +40,16 @@ def with_fields(config: Any, changes: Mapping[str, Any]) -> Any:
             close = difflib.get_close_matches(name, kinds, n=3)
             hint = f"did you mean {' or '.join(close)}?" if close else f"the names are {', '.join(kinds)}"
             raise ValueError(f"{name}: no such field; {hint}")
-    return replace(config, **{name: _converted(name, value, kinds[name]) for name, value in changes.items()})
+    return replace(config, **{name: converted(name, value, kinds[name]) for name, value in changes.items()})
 
 
-def _converted(name: str, value: Any, kind: Any) -> Any:
+def converted(name: str, value: Any, kind: Any) -> Any:
+    """The value as that kind, or a ValueError in one line."""
     parts = get_args(kind)
     if type(None) in parts:
-        return None if value is None else _converted(name, value, parts[0])
+        return None if value is None else converted(name, value, parts[0])
     if get_origin(kind) is tuple and isinstance(value, list | tuple):
-        return tuple(_converted(name, part, parts[0]) for part in value)
+        return tuple(converted(name, part, parts[0]) for part in value)
     if isinstance(value, str) and get_origin(kind) is Literal:
         return value
     if isinstance(value, bool) is (kind is bool):  # Python counts True as a number
@@ -58,7 +60,7 @@ def _converted(name: str, value: Any, kind: Any) -> Any:
     wanted = {int: "a whole number", float: "a number", bool: "true or false"}.get(
         kind, "a list of whole numbers" if get_origin(kind) is tuple else "text"
     )
-    raise ValueError(f"{name}: expected {wanted}, got {value!r}")
+    raise ValueError(f"{name}: expected {wanted}, got {reprlib.repr(value)}")
 
 
 def check_ranges(config: Any) -> None:
@@ -68,10 +70,9 @@ def check_ranges(config: Any) -> None:
         value, kind, meta = getattr(config, f.name), kinds[f.name], f.metadata
         if get_origin(kind) is Literal and value not in get_args(kind):
             raise ValueError(f"{f.name}: must be one of {', '.join(get_args(kind))}, got {value!r}")
-        if _range(meta) and value is not None:
-            for number in value if isinstance(value, tuple) else (value,):
-                if not _inside(number, meta):
-                    raise ValueError(f"{f.name}: must lie in {_range(meta)}, got {number}")
+        for number in value if isinstance(value, tuple) else (value,):
+            if isinstance(number, int | float) and not _inside(number, meta):
+                raise ValueError(f"{f.name}: must lie in {_range(meta) or '(-inf, inf)'}, got {number}")
 
 
 def _inside(number: float, meta: Any) -> bool:

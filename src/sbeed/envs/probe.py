@@ -192,3 +192,14 @@ class Termination(Probe):
 def _tick(state: tuple[Array, Array]) -> tuple[Array, Array]:
     obs, t = state
     return jnp.full_like(obs, (t + 1) / 5), t + 1
+
+
+PROBES = (
+    ConstantReward,
+    ObservationReward,
+    DelayedReward,
+    ActionReward,
+    ActionObservationReward,
+    TimeLimit,
+    Termination,
+)

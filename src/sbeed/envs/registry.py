@@ -11,23 +11,13 @@ from sbeed.envs.gym import GymEnv, make_gym
 from sbeed.envs.lqr import LQR
 from sbeed.envs.noise import StochasticTransition
 
-_PROBES = (
-    probe.ConstantReward,
-    probe.ObservationReward,
-    probe.DelayedReward,
-    probe.ActionReward,
-    probe.ActionObservationReward,
-    probe.TimeLimit,
-    probe.Termination,
-)
-
 # The key is the name that the environment's own spec gives.
 JAX_ENVS: dict[str, Callable[[], JaxEnv]] = {
     "jax:pendulum": classic.Pendulum,
     "jax:cartpole": classic.CartPole,
     "jax:lqr": LQR,
-    **{f"jax:{kind.name}": kind for kind in _PROBES},
-    **{f"jax:{kind.name}-box": partial(kind, box=True) for kind in _PROBES},
+    **{f"jax:{kind.name}": kind for kind in probe.PROBES},
+    **{f"jax:{kind.name}-box": partial(kind, box=True) for kind in probe.PROBES},
 }
 
 

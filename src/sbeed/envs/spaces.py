@@ -42,7 +42,7 @@ def encode(space: spaces.Space, observation: Any) -> np.ndarray:
             or not ((numbers >= 0) & (numbers < space.n)).all()
         ):
             raise ValueError(f"observation: expected integers of {space}, one or a vector of them, got {observation!r}")
-        return np.eye(space.n, dtype=np.float32)[numbers]
+        return (numbers[..., None] == np.arange(space.n)).astype(np.float32)
     shape = space.shape
     assert shape is not None
     vectors = np.asarray(observation, np.float32)

@@ -23,7 +23,6 @@ from sbeed.models.policies import Finite, LinearGaussian, Policy
 from sbeed.ops.prox import capped_step_size, natural_gradient_by_products
 from sbeed.types import Array, EnvSpec, Key, Scalar, Transition
 
-FISHER_RIDGE = 1e-4  # of the mean diagonal: random features at the median distance are nearly dependent
 Metrics = dict[str, Array]
 
 
@@ -277,9 +276,12 @@ def _targets(config: SBEEDConfig, batch: Transition, log_pi: Array, v_next: Arra
 
 
 def _path_log_pi(config: SBEEDConfig, spec: EnvSpec, pi: Policy, batch: Transition) -> Array:
-    """What a target holds of log pi, sum_i (gamma trace)^i log pi(a_t+i|s_t+i): -d delta / d lam."""
+    """What a target holds of log pi, sum_i (gamma trace)^i log pi(a_t+i|s_t+i) = -d delta / d lam, or its first term."""
+    log_pi = _bounded_log_pi(config, spec, pi, batch)
+    if config.pi_credit == "first":
+        return _starts(config, log_pi)
     nothing = jnp.zeros_like(batch.reward)
-    return -_targets(config, batch._replace(reward=nothing), _bounded_log_pi(config, spec, pi, batch), nothing, 1.0)
+    return -_targets(config, batch._replace(reward=nothing), log_pi, nothing, 1.0)
 
 
 def _nu(config: SBEEDConfig, state: Learner, seen: Seen) -> Array:
@@ -350,10 +352,10 @@ def _kl_step(config: SBEEDConfig, state: Learner, obs: Array, g: Any) -> Policy:
     flat, rebuild = ravel_pytree(state.pi)
     flat_g = ravel_pytree(g)[0]
     if isinstance(state.pi, LinearGaussian):
-        direction = ravel_pytree(state.pi.natural_gradient(states, g, FISHER_RIDGE))[0]
+        direction = ravel_pytree(state.pi.natural_gradient(states, g, config.fisher_ridge))[0]
     else:
         direction = natural_gradient_by_products(
-            lambda w: jnp.mean(state.pi.kl(rebuild(w), states)), flat, flat_g, damping=FISHER_RIDGE
+            lambda w: jnp.mean(state.pi.kl(rebuild(w), states)), flat, flat_g, damping=config.fisher_ridge
         ).x
     size = capped_step_size(
         flat_g, direction, step_size=_decayed(config, state, config.pi_step_size), kl_radius=config.kl_radius

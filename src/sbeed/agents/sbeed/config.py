@@ -60,10 +60,14 @@ class SBEEDConfig:
     pi_gradient: Literal["score", "pathwise", "both"] = knob(
         "pathwise", "the theorem's score form, through the critic, or the sum", paper="score"
     )
+    pi_credit: Literal["first", "all"] = knob(
+        "all", "actions of a target that the score credits with it: the first or all k", paper="all"
+    )
     pi_prox: Literal["euclidean", "kl"] = knob(
         "euclidean", "distance of pi's step: parameters (Adam or SGD) or KL (natural gradient)", paper="kl"
     )
     kl_radius: float = knob(0.02, "most KL of one policy step where pi_prox is kl", low=0, open=True)
+    fisher_ridge: float = knob(1e-4, "damping of the natural gradient, of the Fisher matrix's mean diagonal", low=0)
     whiten: bool = knob(False, "divide the score's weights by their standard deviation", paper="no")
     centre: bool = knob(False, "subtract the mean of the score's weights too; biased off-policy", paper="no")
 
