@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo theory test install lint types imports pytest lock wheel clean
+.PHONY: demo theory results test install lint types imports pytest lock wheel clean
 
 # Pendulum from nothing to solved; small networks suffice for it.
 demo: install
@@ -16,6 +16,10 @@ theory: install
 	@$(BIN)/sbeed theory
 	@$(BIN)/sbeed figure theory --out out/theory
 	@echo "The picture lies in out/theory/theory.png"
+
+# results/learning/README.md and its figure from the committed rows.
+results: install
+	@$(BIN)/python -m sbeed.experiments.learning results/learning
 
 test: lint types imports pytest
 

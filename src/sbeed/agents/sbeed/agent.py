@@ -276,7 +276,7 @@ def _targets(config: SBEEDConfig, batch: Transition, log_pi: Array, v_next: Arra
 
 
 def _path_log_pi(config: SBEEDConfig, spec: EnvSpec, pi: Policy, batch: Transition) -> Array:
-    """What a target holds of log pi, sum_i (gamma trace)^i log pi(a_t+i|s_t+i) = -d delta / d lam, or its first term."""
+    """What a target holds of log pi, sum_i (gamma trace)^i log pi(a_t+i|s_t+i) = -d delta / d lam; or its first term"""
     log_pi = _bounded_log_pi(config, spec, pi, batch)
     if config.pi_credit == "first":
         return _starts(config, log_pi)

@@ -1,0 +1,307 @@
+"""The learning results: committed rows in, README.md and learning.png out. `make results`
+
+<root>/random.json                  what uniformly random actions earn, by task (`--random` measures it anew)
+<root>/<preset>/<task>/config.yaml, metrics.jsonl    of a run, as `sbeed train` writes them
+<root>/<preset>/<task>/origin.yaml                   command, commit, machine and, where there is more to say, note
+"""
+
+import argparse
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from sbeed.experiments import plots
+from sbeed.training.rundir import CONFIG, Row, read_config, read_rows
+
+
+class Goal(NamedTuple):
+    steps: int
+    mean: float
+
+
+FROZEN_LAKE_OPTIMUM = 0.74419  # chance of the best policy to arrive within the 100 steps
+GOALS = {
+    "default": {
+        "Pendulum-v1": Goal(20_000, -170),
+        "InvertedDoublePendulum-v5": Goal(300_000, 9000),
+        "Hopper-v5": Goal(1_000_000, 3000),
+        "HalfCheetah-v5": Goal(1_000_000, 9500),
+        "Swimmer-v5": Goal(1_000_000, 300),
+        "CartPole-v1": Goal(50_000, 490),
+        "Acrobot-v1": Goal(100_000, -90),
+        "FrozenLake-v1": Goal(100_000, 0.95 * FROZEN_LAKE_OPTIMUM),
+    },
+    "paper": {
+        "Pendulum-v1": Goal(200_000, -200),
+        "InvertedDoublePendulum-v5": Goal(2_000_000, 7000),
+        "Hopper-v5": Goal(2_000_000, 2000),
+        "HalfCheetah-v5": Goal(2_000_000, 3000),
+        "Swimmer-v5": Goal(2_000_000, 250),
+    },
+}
+TASKS = list(GOALS["default"])
+COLOURS = {"default": plots.BLUE, "paper": plots.VERMILLION}
+STABLE = 0.6
+
+TEXT = """\
+# Learning
+
+Written by `make results` from the rows beside it; do not edit.
+
+![Learning curves](learning.png)
+
+Thick lines are means over the seeds, bands their 95% intervals, thin lines single seeds; a dashed line is a goal, as
+long as the steps it allows.
+
+- **Final return**: of the last parameters, deterministic policy, never the best checkpoint; {episodes} episodes. The
+  interval is Student's t over the seeds, 95%.
+- **Goal**: at least this mean, after at most so many steps. A run that ended before the steps asked of it is
+  *unfinished*, whatever its mean.
+- **Stability**: the 10th percentile of the evaluations in the run's last quarter over its best rolling mean of five
+  evaluations, both measured from what random actions earn (100 episodes, `random.json`). The goal is 0.6 in every run.
+  Evaluations are `evaluate_every` steps apart (config.yaml).
+- **V**: the largest |V| in a run's rows against (max |r| + max lam |H|) / (1 - gamma) of the same rows, for the seed
+  that comes closest to it. A row has the mean, over one iteration's updates, of each batch's largest. "≥": the rows do
+  not have the rewards, and max |r| is only known to be no less than a mean reward per step or one that random actions
+  met.
+"""
+
+
+class Run(NamedTuple):
+    preset: str
+    task: str
+    config: Mapping[str, Any]
+    rows: Sequence[Row]
+    origin: Mapping[str, Any]
+
+    @property
+    def by_seed(self) -> dict[int, list[Row]]:
+        """Each seed's rows in the order of their steps; a seed that the run should have and has not is empty."""
+        first = self.config["seed"]
+        ordered = sorted(self.rows, key=lambda row: row["step"])
+        return {s: [row for row in ordered if row["seed"] == s] for s in range(first, first + self.config["seeds"])}
+
+    @property
+    def reached(self) -> int:
+        return max(row["step"] for row in self.rows)
+
+    @property
+    def finals(self) -> dict[int, float | None]:
+        """The final return of each seed; None where it diverged or was cut off."""
+        return {
+            seed: next((row["return"] for row in rows if row["final"]), None) for seed, rows in self.by_seed.items()
+        }
+
+
+class Bound(NamedTuple):
+    V: float
+    limit: float
+    exact: bool  # False: the true limit is this or more
+
+
+def read_runs(root: Path) -> list[Run]:
+    """All runs below root, presets and tasks in the order of their goals, others after them by name."""
+    places = [file.parent for file in root.glob(f"*/*/{CONFIG}")]
+    order = [(preset, task) for preset, goals in GOALS.items() for task in goals]
+    runs = [
+        Run(p.parent.name, p.name, read_config(p / CONFIG), read_rows(p), read_config(p / "origin.yaml"))
+        for p in sorted(places)
+    ]
+    return sorted(runs, key=lambda run: order.index(key) if (key := (run.preset, run.task)) in order else len(order))
+
+
+def stability(rows: Sequence[Row], random_return: float) -> float | None:
+    """(10th percentile of the last quarter - random) / (best rolling mean of 5 - random); None if none beat random."""
+    steps, returns = np.array([row["step"] for row in rows]), np.array([row["return"] for row in rows])
+    window = min(5, len(returns))
+    best = np.convolve(returns, np.ones(window) / window, "valid").max()
+    if best <= random_return:
+        return None
+    low = np.percentile(returns[steps > 0.75 * steps[-1]], 10)
+    return float((low - random_return) / (best - random_return))
+
+
+def bound(rows: Sequence[Row], config: Mapping[str, Any], random_reward: float) -> Bound | None:
+    """Of one seed; None where V or the reward's scale is unknown. random_reward: largest that random actions met."""
+    V, reward = _largest(row.get("V_largest") for row in rows), _largest(row.get("reward_largest") for row in rows)
+    exact = reward is not None
+    if reward is None and not config["normalize_rewards"]:
+        reward = max(random_reward, *(abs(row["return"]) / row["length"] for row in rows))
+    if V is None or reward is None:
+        return None
+    smoothing = [
+        row.get("lam_now", row.get("lam", config["lam"])) * abs(row["entropy"]) for row in rows if row.get("entropy")
+    ]
+    return Bound(V, (reward + max(smoothing, default=0.0)) / (1 - config["gamma"]), exact)
+
+
+def _largest(values: Iterable[float | None]) -> float | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+def report(runs: Sequence[Run], random: Mapping[str, Mapping[str, float]]) -> str:
+    """The text of README.md."""
+    episodes = " or ".join(str(n) for n in sorted({run.config["final_episodes"] for run in runs}))
+    parts = [TEXT.format(episodes=episodes)]
+    for preset in dict.fromkeys(run.preset for run in runs):
+        some = [run for run in runs if run.preset == preset]
+        parts += [f"## `{preset}`\n"]
+        parts += [_table("task | steps, of | goal (steps) | final mean | verdict | by seed", map(_score, some))]
+        header = "task | stability by seed | all ≥ 0.6 | largest V, of its bound | within"
+        parts += [_table(header, (_holding(run, random[run.task]) for run in some))]
+        parts += ["".join(f"- {run.task}: {_origin(run)}\n" for run in some)]
+    return "\n".join(parts)
+
+
+def _table(header: str, lines: Iterable[str]) -> str:
+    return "".join(f"| {line} |\n" for line in (header, "|".join("---" for _ in header.split("|")), *lines))
+
+
+def _score(run: Run) -> str:
+    goal = GOALS.get(run.preset, {}).get(run.task)
+    found = [final for final in run.finals.values() if final is not None]
+    scores = plots.over_seeds([{"step": 0, "return": final} for final in found])
+    mean = f"{_number(scores.y[0])} ± {_number(scores.hi[0] - scores.y[0])}" if found else "–"
+    return " | ".join(
+        (
+            run.task,
+            f"{run.reached:,} / {run.config['steps']:,}",
+            f"{round(goal.mean, 3):,g} ({goal.steps:,})" if goal else "–",
+            mean,
+            verdict(run, goal) if goal else "–",
+            " ".join(_number(final) for final in run.finals.values()),
+        )
+    )
+
+
+def verdict(run: Run, goal: Goal) -> str:
+    """A goal is met by all seeds' mean at the run's end, and only within the goal's steps."""
+    found = [final for final in run.finals.values() if final is not None]
+    if len(found) < len(run.finals):
+        return "missed: a seed has no final return"
+    above = np.mean(found) >= goal.mean
+    if run.reached < run.config["steps"]:
+        return f"unfinished ({'above' if above else 'below'} the goal)"
+    return "**met**" if above and run.reached <= goal.steps else "missed"
+
+
+def _holding(run: Run, random: Mapping[str, float]) -> str:
+    members = [rows for rows in run.by_seed.values() if rows]
+    held = [stability(rows, random["return"]) for rows in members]
+    bounds = [bound(rows, run.config, random["largest_reward"]) for rows in members]
+    ended = None not in run.finals.values()  # a seed that diverged may have been steady until then
+    stable = "yes" if ended and all(share is not None and share >= STABLE for share in held) else "no"
+    cells = [run.task, " ".join("–" if share is None else f"{share:.2f}" for share in held), stable, "–", "–"]
+    known = [found for found in bounds if found is not None]
+    if len(known) == len(members):
+        worst = max(known, key=lambda found: found.V / found.limit)
+        cells[3] = f"{_number(worst.V)} / {'' if worst.exact else '≥ '}{_number(worst.limit)}"
+        cells[4] = "yes" if worst.V <= worst.limit else "no" if worst.exact else "unknown"
+    return " | ".join(cells)
+
+
+def _origin(run: Run) -> str:
+    text = f"`{run.origin['command']}` at {run.origin['commit']}, {run.origin['machine']}."
+    if run.reached < run.config["steps"]:
+        text += f" Stopped early, at {run.reached:,} of {run.config['steps']:,} steps."
+    return text + (f" {run.origin['note']}" if "note" in run.origin else "")
+
+
+def _number(x: float | None) -> str:
+    if x is None:
+        return "–"
+    return f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.1f}" if abs(x) >= 10 else f"{x:.3f}"
+
+
+def draw(runs: Sequence[Run]) -> Figure:
+    """A panel per task, a colour per preset."""
+    tasks = sorted({run.task for run in runs}, key=lambda task: (task not in TASKS, [*TASKS, task].index(task), task))
+    columns = min(len(tasks), 3)
+    lines = -(-len(tasks) // columns)
+    with rc_context(plots.STYLE):
+        figure = Figure(figsize=(4.4 * columns, 0.6 + 3.1 * lines), layout="constrained", facecolor="white")
+        places = np.asarray(figure.subplots(lines, columns, squeeze=False)).ravel()
+        for axes, task in zip(places, tasks):
+            _panel(axes, task, [run for run in runs if run.task == task])
+        for axes in places[::columns]:
+            axes.set_ylabel("evaluation return")
+        for axes in places[len(tasks) :]:
+            axes.set_axis_off()
+        presets = [preset for preset in COLOURS if any(run.preset == preset for run in runs)]
+        keys = [Line2D([], [], color=COLOURS[preset], lw=2, label=preset) for preset in presets]
+        keys += [Line2D([], [], color=plots.GREY, lw=0.8, label="one seed")]
+        keys += [Line2D([], [], color=plots.BLACK, lw=1.2, ls="--", label="goal and its steps")]
+        figure.legend(handles=keys, loc="outside upper center", ncols=len(keys), fontsize=11)
+    return figure
+
+
+def _panel(axes: Axes, task: str, runs: Sequence[Run]) -> None:
+    heights = [row["return"] for run in runs for row in run.rows]
+    for run in runs:
+        colour = COLOURS.get(run.preset, plots.BLACK)
+        for rows in run.by_seed.values():
+            axes.plot([row["step"] for row in rows], [row["return"] for row in rows], color=colour, lw=0.7, alpha=0.35)
+        series = plots.over_seeds(run.rows)
+        axes.plot(series.x, series.y, color=colour)
+        axes.fill_between(series.x, series.lo, series.hi, color=colour, alpha=0.18, lw=0)
+        if goal := GOALS.get(run.preset, {}).get(task):
+            axes.plot([0, goal.steps], [goal.mean] * 2, color=colour, lw=1.2, ls="--")
+            heights.append(goal.mean)
+    # The interval of a few seeds that disagree may reach far outside anything that was measured.
+    margin = 0.05 * (max(heights) - min(heights)) or 1.0
+    axes.set(
+        title=task, xlabel="environment steps", xlim=(0, None), ylim=(min(heights) - margin, max(heights) + margin)
+    )
+    axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_formatter(lambda x, _: f"{x / 1e6:g}M" if x >= 1e6 else f"{x / 1e3:g}k" if x else "0")
+
+
+def measure_random(tasks: Iterable[str], episodes: int = 100) -> dict[str, dict[str, float]]:
+    """What uniformly random actions earn: mean return and largest |reward|; episode i starts from seed i."""
+    import gymnasium
+
+    found = {}
+    for task in tasks:
+        env = gymnasium.make(task)
+        env.action_space.seed(0)
+        returns, largest = np.zeros(episodes), 0.0
+        for episode in range(episodes):
+            env.reset(seed=episode)
+            over = False
+            while not over:
+                _, reward, terminated, truncated, _ = env.step(env.action_space.sample())
+                returns[episode] += float(reward)
+                largest = max(largest, abs(float(reward)))
+                over = terminated or truncated
+        env.close()
+        found[task] = {"return": float(returns.mean()), "largest_reward": largest}
+    return found
+
+
+def read_random(root: Path) -> dict[str, dict[str, float]]:
+    return json.loads((root / "random.json").read_text())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Write README.md and learning.png of the runs below a directory.")
+    parser.add_argument("root", type=Path)
+    parser.add_argument("--random", action="store_true", help="measure what random actions earn first")
+    given = parser.parse_args()
+    if given.random:
+        (given.root / "random.json").write_text(json.dumps(measure_random(TASKS), indent=1) + "\n")
+    runs = read_runs(given.root)
+    (given.root / "README.md").write_text(report(runs, read_random(given.root)))
+    for path in (given.root / "README.md", *plots.save(draw(runs), given.root / "learning")):
+        print(path)
+
+
+if __name__ == "__main__":
+    main()
