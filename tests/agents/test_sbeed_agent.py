@@ -230,7 +230,7 @@ PAPER = dict(k=4, segment_length=4, pi_batch_size=8, pi_newest=16, features=5, *
     [
         ("default", SMALL),
         ("paper", PAPER),
-        ("paper", {**PAPER, "dual": "linear", "dual_l2": 1e-3}),
+        ("paper", {**PAPER, "dual": "linear"}),
         ("paper", {**PAPER, "dual_sees": "all", "dual_steps": 3, "policy": "mlp", "squash": False}),
     ],
     ids=["default", "paper", "exact dual", "inner steps"],
@@ -282,6 +282,8 @@ def test_a_population_is_its_members():
         ({"dual": "net", "V_actions": "replay"}, "pi_gradient: must be score unless dual is critic, got pathwise"),
         ({"dual": "net", "pi_gradient": "score"}, "V_actions: must be replay unless dual is critic, got policy"),
         ({"policy": "table"}, "policy: must not be table for a box of actions, got table"),
+        ({"all_starts": True, "dual_log_pi": 0.5}, "dual_log_pi: must be 0 with all_starts, got 0.5"),
+        ({"overlap": True, "replay_capacity": 64}, "overlap: needs a longer replay, got True"),
         ({"dual_sees": "all"}, "dual_sees: must be first where dual is critic, got all"),
     ],
 )

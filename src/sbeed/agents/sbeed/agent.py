@@ -281,6 +281,7 @@ def _path_log_pi(config: SBEEDConfig, spec: EnvSpec, pi: Policy, batch: Transiti
     if config.pi_credit == "first":
         return _starts(config, log_pi)
     nothing = jnp.zeros_like(batch.reward)
+    log_pi = log_pi.at[:, 1:].multiply(1 - config.dual_log_pi)  # the rest of it is the dual's
     return -_targets(config, batch._replace(reward=nothing), log_pi, nothing, 1.0)
 
 
@@ -298,7 +299,7 @@ def _score_weight(config: SBEEDConfig, state: Learner, seen: Seen) -> Array:
     weight = equations.score_weight(seen.delta, v, equations.rho_from_nu(_nu(config, state, seen), v), eta=config.eta)
     if config.centre:
         weight -= jnp.mean(weight)
-    return weight / (jnp.std(weight) + 1e-8) if config.whiten else weight
+    return weight / jnp.sqrt(jnp.mean(weight**2) + 1e-8) if config.whiten else weight
 
 
 def _entropy_target(config: SBEEDConfig, spec: EnvSpec) -> Scalar:

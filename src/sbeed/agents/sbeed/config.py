@@ -26,9 +26,7 @@ class SBEEDConfig:
         "policy", "actions of V's loss: replayed (L_eta, the paper's), drawn from pi, or both", paper="replay"
     )
     replay_share: float = knob(0.5, "share of the replayed actions where V_actions is both", low=0, high=1)
-    log_pi_clip: float = knob(
-        1e6, "bound on |log pi| of the later actions of a target, per action dimension", low=0, open=True
-    )
+    log_pi_clip: float = knob(1e6, "bound on |log pi| of replayed actions, per action dimension", low=0, open=True)
     dual_log_pi: float = knob(
         0.0, "share of later actions' log pi taken as (Q - V) / lam, its optimum (critic only)", low=0, high=1
     )
@@ -68,7 +66,7 @@ class SBEEDConfig:
     )
     kl_radius: float = knob(0.02, "most KL of one policy step where pi_prox is kl", low=0, open=True)
     fisher_ridge: float = knob(1e-4, "damping of the natural gradient, of the Fisher matrix's mean diagonal", low=0)
-    whiten: bool = knob(False, "divide the score's weights by their standard deviation", paper="no")
+    whiten: bool = knob(False, "divide the score's weights by their root mean square", paper="no")
     centre: bool = knob(False, "subtract the mean of the score's weights too; biased off-policy", paper="no")
 
     # The steps

@@ -21,6 +21,8 @@ from sbeed.models.nets import MLP
 from sbeed.ops.linalg import ridge_solve
 from sbeed.types import Array, EnvSpec, Key, Scalar
 
+RIDGE = 1e-4  # of the mean diagonal, at the least: random features at the median distance are nearly dependent
+
 
 class Linear(eqx.Module):
     """y = weights^T phi(x), with random features that stay as they were drawn."""
@@ -128,7 +130,7 @@ def solve(dual: Dual, seen: tuple[Array, Array, Array | None], goal: Array, ridg
     # A GPU's default product keeps three digits, and a Gram matrix of those need not be positive.
     gram = jnp.matmul(phi.T, phi, precision="highest") / len(phi)
     moment = jnp.matmul(phi.T, goal, precision="highest") / len(phi)
-    weights = ridge_solve(gram, moment, ridge).reshape(-1, outputs)
+    weights = ridge_solve(gram, moment, ridge + RIDGE).reshape(-1, outputs)
     if isinstance(net, Linear):
         new: MLP | Linear = Linear(net.features, weights)
     else:

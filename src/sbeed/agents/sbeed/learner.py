@@ -11,7 +11,7 @@ import optax
 from sbeed.agents.knobs import check_ranges
 from sbeed.agents.sbeed import dual as duals
 from sbeed.agents.sbeed.config import SBEEDConfig
-from sbeed.data.replay import Replay, sample
+from sbeed.data.replay import Replay, newest, sample
 from sbeed.models.features import FourierFeatures, Identity, median_bandwidth
 from sbeed.models.nets import MLP
 from sbeed.models.normalize import Normalizer, ReturnScale
@@ -57,10 +57,17 @@ def check(config: SBEEDConfig, spec: EnvSpec) -> None:
         ("warmup", config.length <= config.warmup, f"must bring a segment of {config.length}"),
         ("newest", config.length <= (config.newest or config.length), f"must hold a segment of {config.length}"),
         ("pi_newest", config.length <= (config.pi_newest or config.length), f"must hold a segment of {config.length}"),
+        (
+            "batch_size",
+            not config.all_starts or config.length <= config.batch_size,
+            f"must hold {config.length} starts",
+        ),
+        ("overlap", not config.overlap or config.steps_per_iteration < config.replay_capacity, "needs a longer replay"),
         ("steps_per_iteration", config.steps_per_iteration <= config.replay_capacity, "must not exceed the replay"),
         ("pi_gradient", critic or config.pi_gradient == "score", "must be score unless dual is critic"),
         ("V_actions", critic or config.V_actions == "replay", "must be replay unless dual is critic"),
         ("dual_log_pi", critic or config.dual_log_pi == 0, "must be 0 unless dual is critic"),
+        ("dual_log_pi", not config.all_starts or config.dual_log_pi == 0, "must be 0 with all_starts"),
         ("dual_sees", not critic or config.dual_sees == "first", "must be first where dual is critic"),
         ("twins", config.dual != "linear" or config.twins == 1, "must be 1 where the dual is solved exactly"),
         ("policy", config.policy != "table" or not box, "must not be table for a box of actions"),
@@ -111,11 +118,15 @@ def make_policy(config: SBEEDConfig, spec: EnvSpec, key: Key) -> Policy:
 
 
 def prepare(config: SBEEDConfig, spec: EnvSpec, state: Learner, replay: Replay, key: Key) -> Learner:
-    """Once, with the warm-up's data: the normaliser's first statistics and the bandwidth of random features."""
+    """Once, with the warm-up's data: the normalisers' first statistics and the bandwidth of random features."""
     batch = jax.tree.map(lambda x: x[:, 0], sample(replay, key, 4096, 1))
+    obs = batch.obs
     if config.normalize_observations:
-        state = state._replace(normalizer=state.normalizer.update(batch.obs))
-    obs = state.normalizer(batch.obs) if config.normalize_observations else batch.obs
+        state = state._replace(normalizer=state.normalizer.update(obs))
+        obs = state.normalizer(obs)
+    if config.normalize_rewards:
+        path = newest(replay, min(config.warmup, config.replay_capacity))
+        state = state._replace(returns=state.returns.update(path.reward, path.last, config.gamma))
     if isinstance(getattr(state.pi, "features", None), FourierFeatures):
         pi = eqx.tree_at(lambda p: p.features.bandwidth, state.pi, median_bandwidth(obs))
         state = state._replace(pi=pi, pi_slow=pi)
