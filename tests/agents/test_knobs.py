@@ -47,6 +47,7 @@ def test_a_config_survives_json():
         ({"hidden": 64}, "hidden: expected a list of whole numbers, got 64"),
         ({"hidden": [64, "x"]}, "hidden: expected a whole number, got 'x'"),
         ({"dual": 3}, "dual: expected text, got 3"),
+        ({"lam": ["x" * 10_000]}, "lam: expected a number, got ['xxxxxx"),
     ],
 )
 def test_anything_else_is_refused_in_one_line(given, words):
@@ -54,11 +55,21 @@ def test_anything_else_is_refused_in_one_line(given, words):
         with_fields(SBEEDConfig(), given)
     assert words in str(error.value)
     assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 2000
 
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("lam", -1.0), ("lam", 0.0), ("lam", float("nan")), ("eta", 1.5), ("gamma", 1.0), ("k", 0), ("dual", "none")],
+    [
+        ("entropy_target", float("nan")),
+        ("lam", -1.0),
+        ("lam", 0.0),
+        ("lam", float("nan")),
+        ("eta", 1.5),
+        ("gamma", 1.0),
+        ("k", 0),
+        ("dual", "none"),
+    ],
 )
 def test_what_lies_outside_its_range_is_named(field, value):
     with pytest.raises(ValueError, match=f"^{field}: must "):

@@ -283,7 +283,7 @@ def test_a_population_is_its_members():
         ({"dual": "net", "pi_gradient": "score"}, "V_actions: must be replay unless dual is critic, got policy"),
         ({"policy": "table"}, "policy: must not be table for a box of actions, got table"),
         ({"all_starts": True, "dual_log_pi": 0.5}, "dual_log_pi: must be 0 with all_starts, got 0.5"),
-        ({"overlap": True, "replay_capacity": 64}, "overlap: needs a longer replay, got True"),
+        ({"overlap": True, "on_policy": True}, "overlap: must be off where on_policy is on, got True"),
         ({"dual_sees": "all"}, "dual_sees: must be first where dual is critic, got all"),
     ],
 )

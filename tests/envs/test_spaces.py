@@ -41,6 +41,7 @@ def test_discrete_numbers_keep_their_start():
 def test_discrete_observations_become_one_hot():
     np.testing.assert_array_equal(spaces.encode(Discrete(3, start=5), 6), [0, 1, 0])
     np.testing.assert_array_equal(spaces.encode(Discrete(3), np.array([2, 0])), [[0, 0, 1], [1, 0, 0]])
+    assert spaces.encode(Discrete(10**6), 7).sum() == 1  # at no more than its own size
 
 
 @pytest.mark.parametrize(("shape", "one"), [((3,), [1, 2, 3]), ((), 4.0)])

@@ -21,6 +21,8 @@ class CountingConfig:
     steps_per_iteration: int = 4
     replay_capacity: int = 64
     overlap: bool = False
+    on_policy: bool = False
+    trajectories_per_iteration: int | None = None
     explode_after: float = 1e9  # iterations
 
 
@@ -56,11 +58,9 @@ def iterate(config, spec, state, replay, key):
     batch = sample(replay, k_sample, 3, 2)
     seen = state.seen + config.scale * batch.reward.mean() + jax.random.normal(k_noise, (), jnp.float32)
     iterations = state.iterations + 1
-    pi = jax.tree.map(lambda x: x + 0.01 * jnp.tanh(seen), state.pi)
-    metrics = {
-        "seen": seen,
-        "size": replay.size.astype(jnp.float32) + jnp.where(iterations > config.explode_after, jnp.inf, 0),
-    }
+    explosion = jnp.where(iterations > config.explode_after, jnp.float32(jnp.inf), 0)
+    pi = jax.tree.map(lambda x: x + 0.01 * jnp.tanh(seen) + explosion, state.pi)
+    metrics = {"seen": seen, "size": replay.size.astype(jnp.float32) + explosion}
     return Counted(pi, state.prepared, iterations, seen), metrics
 
 

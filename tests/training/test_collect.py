@@ -128,6 +128,13 @@ def test_a_worker_that_dies_is_missed():
     collector.close()
 
 
+def test_a_worker_in_the_middle_of_something_is_not_waited_for():
+    collector = Collector([partial(_actor, 0)], 1)
+    collector.begin([_policy()], 10**9)
+    collector.close()
+    assert collector.crews[0].process.exitcode is not None
+
+
 # ------------------------------------------------------------------------------------------------- vector environments
 
 

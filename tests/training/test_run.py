@@ -40,7 +40,7 @@ def test_rows_say_who_and_when():
     for row in rows:
         assert (row["env"], row["length"], row["train_return"]) == ("Pendulum-v1", 200, None)
         assert (row["return_std"] > 0) == row["final"]  # one episode has no spread
-        assert np.isfinite([row["return"], row["V"], row["lam"], row["entropy"]]).all()
+        assert np.isfinite([row["return"], row["V"], row["lam_now"], row["entropy"]]).all()
         assert row["collect_seconds"] + row["update_seconds"] < row["seconds"]
 
 

@@ -7,7 +7,9 @@ import gymnasium
 import jax
 import numpy as np
 import pytest
+from gymnasium.vector import SyncVectorEnv
 
+from sbeed.agents.sbeed.config import SBEEDConfig
 from sbeed.envs.base import EnvironmentFault
 from sbeed.envs.classic import CartPole, Pendulum
 from sbeed.envs.gym import GymEnv
@@ -161,6 +163,7 @@ def test_a_vector_environment_is_one_member_s():
     assert trainer._collector.crews[0].actors[0].evaluator.env._env.unwrapped.g == 5
     with pytest.raises(ValueError, match="an environment given as an object serves one seed, got 2"):
         _trainer(envs, seeds=[0, 1])
+    assert _trainer(SyncVectorEnv([Clockwork])).spec.name == "SyncVectorEnv"  # which has no registration
 
 
 def test_evaluation_needs_an_environment_that_can_be_made():
@@ -174,6 +177,41 @@ def test_evaluation_needs_an_environment_that_can_be_made():
     assert pure.evaluate(1).lengths.shape == (1, 1)
     with pytest.raises(ValueError, match="eval_env: must be a JAX environment where env is one"):
         _trainer(CartPole(), eval_env="CartPole-v1")
+    env = Clockwork()
+    for same in (env, gymnasium.wrappers.TimeLimit(env, 10)):
+        with pytest.raises(ValueError, match="eval_env: must be another environment than env"):
+            _trainer(env, eval_env=same)
+
+
+def test_only_what_was_made_here_is_closed():
+    closed = []
+
+    class Closing(Clockwork):
+        def close(self):
+            closed.append(self.name)
+
+    def env(name):
+        made = Closing()
+        made.name = name
+        return made
+
+    trainer = _trainer(env("training"), eval_env=env("evaluation"))
+    trainer.evaluate(1)
+    trainer.close()
+    _trainer(SyncVectorEnv([partial(env, "vector")]), eval_env=env("evaluation")).close()
+    assert closed == []
+    registered = _trainer(gymnasium.make("Pendulum-v1"))
+    registered.evaluate(1)
+    (actor,) = registered._collector.crews[0].actors
+    actor.evaluator.env.close = lambda: closed.append("made here")
+    registered.close()
+    assert closed == ["made here"]
+
+
+def test_a_field_that_may_be_unset_is_no_float_to_differ_in():
+    config = replace(SBEEDConfig(), max_grad_norm=1.0)
+    with pytest.raises(ValueError, match="max_grad_norm: members may differ only in the fields gamma"):
+        module.member_configs(config, [{"max_grad_norm": 2.0}])
 
 
 @pytest.mark.parametrize(
@@ -183,6 +221,8 @@ def test_evaluation_needs_an_environment_that_can_be_made():
         ({"variants": [{"warmup": 3}]}, "warmup: members may differ only in the fields scale, explode_after"),
         ({"variants": [{"scale": -1}]}, "scale: must not be negative, got -1"),
         ({"variants": []}, "variants: one for each of 1 seeds, got 0"),
+        ({"seeds": []}, "seeds: there must be at least one"),
+        ({"workers": -1}, "workers: must not be negative, got -1"),
         ({"env": "Pendulums-v1"}, "did you mean Pendulum-v1"),
         ({"env": "jax:pendulum", "noise": 0.1}, "noise: only a Gymnasium environment"),
     ],
@@ -213,6 +253,8 @@ def test_one_member_that_diverges_leaves_the_others_alone():
     alone = _trainer(seeds=[0])
     _advance(alone, 24)
     np.testing.assert_array_equal(trainer.member(0).seen, alone.member(0).seen)
+    # Never evaluated before: the lost ones have nothing finite to show but what last acted.
+    np.testing.assert_array_equal(trainer.evaluate(1).returns[0], alone.evaluate(1).returns[0])
 
 
 def test_a_pure_environment_that_breaks_is_a_fault():
@@ -236,3 +278,29 @@ def test_with_overlap_updates_use_what_was_there_before(workers):
     assert sizes == [None, None, 8, 12]  # a warm-up of 8 steps
     assert len(_replayed(trainer).reward) == 64
     assert trainer.member(0).prepared == 8
+
+
+@pytest.mark.parametrize(("overlap", "order"), [(True, ["learn", "act"]), (False, ["act", "learn"])])
+def test_with_overlap_the_device_is_at_work_while_this_process_steps(overlap, order, monkeypatch):
+    events = []
+    trainer = _trainer(config=replace(CONFIG, overlap=overlap), behaviour=lambda obs: events.append("act") or [0.0])
+    _advance(trainer, 8)
+    learn = trainer._learn
+    monkeypatch.setattr(trainer, "_learn", lambda *stage: events.append("learn") or learn(*stage))
+    events.clear()
+    trainer.advance(1)
+    assert events == order
+
+
+@pytest.mark.parametrize("env", ["Pendulum-v1", "jax:pendulum"])
+def test_on_policy_rounds_of_whole_trajectories(env):
+    # Episodes have 200 steps, rounds 2 of them, chunks 64 steps: the second ends in chunk 7, updates follow chunk 8.
+    fields = dict(steps_per_iteration=64, replay_capacity=1024, on_policy=True, trajectories_per_iteration=2)
+    trainer, sizes = _trainer(env, replace(CONFIG, **fields)), []
+    for _ in range(16):
+        trainer.advance(64)
+        if "size" in trainer.metrics:
+            sizes.append(int(trainer.metrics["size"][0]))
+    assert sizes[0] == 8 * 64
+    assert sizes[-1] != 16 * 64  # what was learned from is gone
+    assert trainer._members.fetch(trainer._replays)[0].written < 8 * 64

@@ -54,6 +54,11 @@ def insert(replay: Replay, chunk: Transition, count: Scalar | None = None) -> Re
     return Replay(jax.tree.map(write, replay.data, chunk), replay.written + jnp.asarray(count, jnp.int32))
 
 
+def forget(replay: Replay) -> Replay:
+    """Nothing was written: what is sampled from now on is what comes from now on."""
+    return Replay(replay.data, jnp.zeros_like(replay.written))
+
+
 def sample(replay: Replay, key: Key, batch: int, length: int, newest: Scalar | None = None) -> Transition:
     """Windows of `length` consecutive transitions, their starts uniform: [batch, length, ...]
 

@@ -181,16 +181,19 @@ class VectorActor:
         return self.evaluator.play(policy, episodes)
 
     def close(self) -> None:
-        self.envs.close()
-        self.evaluator.close()
+        self.evaluator.close()  # `envs` were given
 
 
 class _OneOf(gymnasium.Env):
     """The spaces of one environment of a VectorEnv, for an adapter to read."""
 
     def __init__(self, envs: VectorEnv):
-        self.spec = envs.spec
+        self.envs, self.spec = envs, envs.spec
         self.observation_space, self.action_space = envs.single_observation_space, envs.single_action_space
+
+    @property
+    def unwrapped(self) -> Any:  # whose class is the name of an environment without registration
+        return self.envs.unwrapped
 
 
 def vector_spec(envs: VectorEnv) -> EnvSpec:
@@ -255,7 +258,7 @@ class Collector:
         self.crews = [crew([makers[i] for i in share]) for share in shares]
 
     def begin(self, policies: Sequence[Drawing], steps: int) -> None:
-        """Let everybody collect; worker processes do so while the caller does something else."""
+        """Let everybody collect; worker processes start at once, this one when `collected` asks for it."""
         self._ask("collect", [(policy, steps) for policy in policies])
 
     def collected(self) -> list[Chunk]:
@@ -292,10 +295,11 @@ class _Crew:
         self.actors = [make() for make in makers]
 
     def ask(self, method: str, arguments: Sequence[tuple]) -> None:
-        self._answers = [getattr(actor, method)(*some) for actor, some in zip(self.actors, arguments)]
+        self._method, self._arguments = method, arguments
 
     def answers(self) -> list[Any]:
-        return self._answers
+        # Not before it is asked for: until then the caller may set the device to work.
+        return [getattr(actor, self._method)(*some) for actor, some in zip(self.actors, self._arguments)]
 
     def close(self) -> None:
         for actor in self.actors:
@@ -327,7 +331,9 @@ class _Worker:
             return RuntimeError(f"a worker process died (exit code {self.process.exitcode})")
 
     def close(self) -> None:
-        self.pipe.close()  # which the worker notices
+        self.pipe.close()  # which the worker notices, unless it is in the middle of something
+        self.process.join(timeout=2)
+        self.process.terminate()
         self.process.join()
 
 
@@ -345,6 +351,8 @@ def _work(pipe: Connection, makers: Sequence[MakeActor]) -> None:
             except Exception as error:
                 answers = error
             pipe.send(answers)
+    if crew is not None:
+        crew.close()
 
 
 @contextmanager

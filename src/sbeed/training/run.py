@@ -100,11 +100,7 @@ def _rows(trainer: Trainer, episodes: int, start: float, final: bool) -> list[Ro
             **variant,
             "step": trainer.step,
             "final": final,
-            **{
-                name: None if column[i] is None else float(column[i])
-                for name, column in columns.items()
-                if name not in variant  # a metric of that name, as `lam` when it adapts, would hide who this is
-            },
+            **{name: None if column[i] is None else float(column[i]) for name, column in columns.items()},
             "seconds": time.perf_counter() - start,
             **spent,
         }

@@ -20,7 +20,6 @@ Env: TypeAlias = OneEnv | VectorEnv
 class Source(NamedTuple):
     """Where a member's data come from."""
 
-    spec: EnvSpec
     actor: Callable[[int], Actor | VectorActor]  # a new one, from the member's seed
     named: bool  # each member can have its own: the environment was given by its name, not as an object
 
@@ -37,20 +36,31 @@ def spec_of(env: Env, noise: float = 0.0) -> EnvSpec:
 
 def host_source(env: Env, noise: float, eval_env: OneEnv | None) -> Source:
     """`eval_env`: None for another one like `env`, if that can be made."""
+    if not isinstance(env, str | JaxEnv) and getattr(eval_env, "unwrapped", eval_env) is getattr(env, "unwrapped", env):
+        raise ValueError("eval_env: must be another environment than env, whose episode it would break off")
     if isinstance(env, VectorEnv):
         if noise:
             raise ValueError("noise: give the environments inside a VectorEnv their own")
-        return Source(vector_spec(env), partial(VectorActor, env, _evaluation(env, 0.0, eval_env)), named=False)
-    evaluation = _evaluation(env, noise, eval_env)
-    if isinstance(env, str | JaxEnv):
-        return Source(spec_of(env, noise), partial(Actor, partial(_host, env, noise), evaluation), named=True)
-    given = _host(env, noise)
-    return Source(given.spec, partial(Actor, lambda: given, evaluation), named=False)
+        return Source(partial(VectorActor, env, _evaluation(env, 0.0, eval_env)), named=False)
+    actor = partial(Actor, partial(_host, env, noise), _evaluation(env, noise, eval_env))
+    return Source(actor, named=isinstance(env, str | JaxEnv))
+
+
+class Lent:
+    """An environment of the user's: not ours to close."""
+
+    def __init__(self, env: HostEnv):
+        self.spec, self.reset, self.step = env.spec, env.reset, env.step
+
+    def close(self) -> None:
+        pass
 
 
 def _host(env: OneEnv, noise: float = 0.0) -> HostEnv:
     made = registry.make(env, noise)
-    return Hosted(made) if isinstance(made, JaxEnv) else made
+    if isinstance(made, JaxEnv):
+        return Hosted(made)
+    return made if isinstance(env, str) else Lent(made)
 
 
 def _evaluation(env: Env, noise: float, eval_env: OneEnv | None) -> MakeEnv:
@@ -75,4 +85,6 @@ def _again(env: gymnasium.Env | VectorEnv | HostEnv, noise: float) -> HostEnv:
             made = gymnasium.make(registered)
     except (gymnasium.error.Error, ValueError, TypeError) as error:
         raise ValueError(f"eval_env: {env} cannot be made again ({error}); give one to evaluate in") from error
-    return _host(made, noise)
+    again = registry.make(made, noise)
+    assert isinstance(again, HostEnv)
+    return again

@@ -84,11 +84,15 @@ class Trainer:
         self.agent, self.config, self.behaviour = agent, config, behaviour
         self.seeds = tuple(int(seed) for seed in seeds)
         self.variants = tuple(variants) if variants is not None else ({},) * len(self.seeds)
-        if not self.seeds or len(self.variants) != len(self.seeds):
+        if not self.seeds:
+            raise ValueError("seeds: there must be at least one")
+        if len(self.variants) != len(self.seeds):
             raise ValueError(f"variants: one for each of {len(self.seeds)} seeds, got {len(self.variants)}")
         for seed in self.seeds:
             if not 0 <= seed < 2**32:
                 raise ValueError(f"seeds: must lie in [0, 2^32), got {seed}")
+        if workers < 0:
+            raise ValueError(f"workers: must not be negative, got {workers}")
 
         pure = _pure_env(env, noise) if behaviour is None else None  # a behaviour acts on the host
         source = host_source(env, noise, eval_env) if pure is None else None
@@ -110,12 +114,12 @@ class Trainer:
 
         self.step, self.metrics, self.diverged = 0, {}, {}
         self.episodes = [0] * len(self.seeds)
+        self._trajectories = [0] * len(self.seeds)  # finished since the last updates
         self.recent = [deque(maxlen=20) for _ in self.seeds]
         self.seconds = defaultdict(float)
 
         self._collector: Collector | None = None
         if source is not None:
-            self._owns_envs = source.named
             actors = [partial(source.actor, seed) for seed in self.seeds]
             self._collector = Collector(actors, workers if source.named else 0)
         else:
@@ -131,12 +135,15 @@ class Trainer:
         """One iteration: collect min(steps_per_iteration, most) steps, insert, update; returns the steps taken.
 
         The warm-up's steps are uniformly random. When its data are there the agent prepares, once, and learns. With
-        `overlap`, on the host, updates are on what was there before these steps: both go on at the same time.
+        `overlap`, on the host, updates are on what was there before these steps: both go on at the same time. With
+        `trajectories_per_iteration` updates wait until every member has finished so many; with `on_policy` the data are
+        forgotten after them.
         """
         steps = min(self.config.steps_per_iteration, most)
         exploring = self._explores and self.step < self.config.warmup
         there = self.step if self.config.overlap and self._collector is not None else self.step + steps
-        learning = there >= self.config.warmup
+        complete = min(self._trajectories) >= (self.config.trajectories_per_iteration or 0)
+        learning = there >= self.config.warmup and complete
         preparing = learning and not self._prepared
         self.step += steps
         if self._collector is None:
@@ -144,9 +151,12 @@ class Trainer:
         else:
             returns = self._advance_on_host(self._collector, steps, exploring, preparing, learning)
         self._prepared |= preparing
+        if learning and self.config.on_policy:
+            (self._replays,) = self._members.run(_forget, self._replays, donate=(0,))
         for i, ended in enumerate(returns):
             self.episodes[i] += len(ended)
             self.recent[i].extend(ended)
+            self._trajectories[i] = 0 if learning else self._trajectories[i] + len(ended)
         return steps
 
     def _advance_on_host(
@@ -155,17 +165,21 @@ class Trainer:
         with self._timing("collect"):
             collector.begin([self._acting(policy, exploring) for policy in self._on_host(self.agent.actor)], steps)
         if self.config.overlap:
-            self._learn(preparing, learning)
+            news = self._learn(preparing, learning)
         with self._timing("collect"):
             chunks, returns = zip(*collector.collected())
         with self._timing("update"):
             (self._replays,) = self._members.run(_insert, self._replays, self._members.hold(chunks), donate=(0,))
         if not self.config.overlap:
-            self._learn(preparing, learning)
+            news = self._learn(preparing, learning)
+        if learning:
+            with self._timing("update"):
+                self._take(*news)
         return list(returns)
 
-    def _learn(self, preparing: bool, learning: bool) -> None:
-        run, static = self._members.run, self._static
+    def _learn(self, preparing: bool, learning: bool) -> list[Any]:
+        """Sets the device to work on an iteration's updates; `_take` waits for them."""
+        run, static, news = self._members.run, self._static, []
         with self._timing("update"):
             if preparing:
                 held = (self._configs, self._keys, self._states, self._replays)
@@ -173,7 +187,7 @@ class Trainer:
             if learning:
                 held = (self._configs, self._keys, self._states, self._replays)
                 self._states, *news = run(_learn, *held, shared=(self.step,), donate=(2,), static=static)
-                self._take(*news)
+        return news
 
     def _advance_on_device(self, steps: int, exploring: bool, preparing: bool, learning: bool) -> list[list[float]]:
         with self._timing("update"):
@@ -236,7 +250,8 @@ class Trainer:
         """agent.actor or agent.deployed of every member; fetched once per iteration."""
         if who not in self._fresh:
             (policies,) = self._members.run(_policy, self._configs, self._states, static={"who": who})
-            known = self._policies.get(who)
+            # Whoever collects is fetched before every update; who is deployed perhaps never before a member is lost.
+            known = self._policies.get(who) or self._policies.get(self.agent.actor)
             self._policies[who] = [
                 known[i] if known and i in self.diverged else policy.on_host()
                 for i, policy in enumerate(self._members.fetch(policies))
@@ -258,7 +273,7 @@ class Trainer:
 
     def close(self) -> None:
         """Ends worker processes and closes the environments that were made here."""
-        if self._collector is not None and self._owns_envs:
+        if self._collector is not None:
             self._collector.close()
 
     @contextmanager
@@ -270,7 +285,7 @@ class Trainer:
 
 def member_configs(config: Config, variants: Sequence[Variant]) -> list[Config]:
     """Each member's config. Only floats may differ: the other fields set shapes or choose code."""
-    floats = [field.name for field in fields(config) if isinstance(getattr(config, field.name), float)]
+    floats = [field.name for field in fields(config) if field.type in (float, "float")]
     for variant in variants:
         for name in variant:
             if name not in floats:
@@ -311,6 +326,10 @@ def _be_born(env: JaxEnv, key: Key) -> tuple[Life]:
 
 def _insert(replay: Replay, chunk: Transition) -> tuple[Replay]:
     return (ring.insert(replay, chunk),)
+
+
+def _forget(replay: Replay) -> tuple[Replay]:
+    return (ring.forget(replay),)
 
 
 def _prepare(

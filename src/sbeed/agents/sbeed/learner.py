@@ -62,7 +62,12 @@ def check(config: SBEEDConfig, spec: EnvSpec) -> None:
             not config.all_starts or config.length <= config.batch_size,
             f"must hold {config.length} starts",
         ),
-        ("overlap", not config.overlap or config.steps_per_iteration < config.replay_capacity, "needs a longer replay"),
+        ("overlap", not (config.overlap and config.on_policy), "must be off where on_policy is on"),
+        (
+            "steps_per_iteration",
+            config.length <= config.steps_per_iteration or not config.on_policy,
+            f"must bring {config.length}",
+        ),
         ("steps_per_iteration", config.steps_per_iteration <= config.replay_capacity, "must not exceed the replay"),
         ("pi_gradient", critic or config.pi_gradient == "score", "must be score unless dual is critic"),
         ("V_actions", critic or config.V_actions == "replay", "must be replay unless dual is critic"),
