@@ -1,6 +1,7 @@
 """The agent as a user meets it: steps are exact, actions are the environment's own, what is saved comes back."""
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from gymnasium import spaces
 
 import sbeed
 from sbeed import SBEED, DamagedModel, EnvironmentFault
+from sbeed.training import rundir
 
 # One size for all: what takes the time here is compiling.
 TINY = {
@@ -83,6 +85,12 @@ def test_one_seed_one_result(trained):
     assert (other.predict(seen, deterministic=True)[0] != trained.predict(seen, deterministic=True)[0]).any()
 
 
+def test_numbers_may_be_numpys_or_whole_floats(tmp_path):
+    agent = _pendulum(seed=np.int64(3), lam=np.float32(0.5)).learn(np.int64(13)).learn(1e1)
+    agent.save(tmp_path / "model")
+    assert (agent.num_timesteps, SBEED.load(tmp_path / "model").num_timesteps) == (23, 23)
+
+
 def test_somebody_else_may_act(trained):
     acted = []
 
@@ -90,7 +98,11 @@ def test_somebody_else_may_act(trained):
         acted.append(obs)
         return np.zeros(1)
 
-    assert _pendulum(behaviour=still).learn(20).num_timesteps == len(acted) == 20
+    agent = _pendulum(behaviour=still)
+    assert agent.learn(20).num_timesteps == len(acted) == 20
+    agent.set_env("Pendulum-v1")
+    agent.learn(4)
+    assert len(acted) == 24
     assert _pendulum(behaviour=trained).learn(20).num_timesteps == 20
 
 
@@ -190,6 +202,29 @@ def test_an_environment_without_a_name_is_given_again(tmp_path):
     assert SBEED.load(tmp_path / "model", env=env).learn(8).num_timesteps == 8
 
 
+def test_an_environment_set_before_anything_was_learned_changes_nothing(trained):
+    agent = _pendulum(seed=3)
+    agent.set_env("Pendulum-v1")
+    agent.learn(37)
+    seen = np.ones(3)
+    assert agent.predict(seen, deterministic=True)[0] == trained.predict(seen, deterministic=True)[0]
+
+
+def test_to_predict_takes_no_environment_and_no_file_imports_a_module(trained, tmp_path):
+    trained.save(tmp_path / "model")
+    path = tmp_path / "model" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    for name, words in (("Gone-v0", "not a Gymnasium environment id"), ("antigravity:Gone-v0", "import a module")):
+        path.write_text(json.dumps({**manifest, "env": {**manifest["env"], "name": name}}))
+        loaded = SBEED.load(tmp_path / "model")
+        assert loaded.predict(np.zeros(3))[0] in loaded.action_space
+        with pytest.raises(ValueError, match=words):
+            loaded.evaluate(1)
+        assert "antigravity" not in sys.modules
+        loaded.set_env("Pendulum-v1")
+        assert loaded.evaluate(1) == trained.evaluate(1)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -197,13 +232,25 @@ def test_an_environment_without_a_name_is_given_again(tmp_path):
         ({"config": {"lam": -1}}, "lam: must lie in"),
         ({"config": {"lamb": 1}}, "lamb: no such field"),
         ({"env": {}}, "it has no 'spec'"),
-        ({"seed": None}, "manifest"),
+        ({"seed": None}, "seed: expected a whole number"),
+        ({"steps": float("inf")}, "steps: expected a whole number"),
+        ({"config": []}, "manifest"),
+        ({"env": []}, "manifest"),
+        (("env", "name", 3), "contradicts itself"),
+        (("env", "noise", None), "manifest"),
+        (("env", "spec", {"observation_size": 2}), "manifest"),
+        (("env", "observation_space", {"kind": "discrete", "n": 10**9, "start": 0}), "contradicts itself"),
+        (("env", "action_space", {"kind": "box", "low": [], "high": [], "shape": [-1], "dtype": "O"}), "manifest"),
     ],
 )
 def test_a_manifest_that_says_something_else(trained, tmp_path, change, words):
     trained.save(tmp_path / "model")
     path = tmp_path / "model" / "manifest.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    manifest = json.loads(path.read_text())
+    if isinstance(change, tuple):
+        outer, inner, value = change
+        change = {outer: {**manifest[outer], inner: value}}
+    path.write_text(json.dumps({**manifest, **change}))
     with pytest.raises(DamagedModel, match="manifest") as error:
         SBEED.load(tmp_path / "model")
     assert words in str(error.value)
@@ -214,7 +261,7 @@ def test_a_run_leaves_its_directory(tmp_path):
     agent = _pendulum(seed=3).learn(24, out=tmp_path / "run", eval_every=16, eval_episodes=1, final_episodes=2)
     found = {path.name for path in (tmp_path / "run").iterdir()}
     assert found == {"config.yaml", "metrics.jsonl", "tensorboard", "curve.png", "model"}
-    rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    rows = rundir.read_rows(tmp_path / "run")
     assert [(row["step"], row["final"]) for row in rows] == [(16, False), (24, True)]
     score = SBEED.load(tmp_path / "run" / "model").evaluate(2)
     assert score == agent.evaluate(2)
@@ -222,6 +269,31 @@ def test_a_run_leaves_its_directory(tmp_path):
     with pytest.raises(FileExistsError):
         agent.learn(8, out=tmp_path / "run")
     assert agent.num_timesteps == 24
+    SBEED.load(tmp_path / "run" / "model").learn(8, out=tmp_path / "more", final_episodes=1)
+    assert SBEED.load(tmp_path / "more" / "model").num_timesteps == 32
+
+
+def test_an_interrupted_run_keeps_what_it_learned(tmp_path):
+    def interrupt(agent):
+        if agent.num_timesteps == 24:
+            signal.raise_signal(signal.SIGINT)
+
+    agent = _pendulum(seed=3)
+    with pytest.raises(KeyboardInterrupt, match="lies in"):
+        agent.learn(800, callback=interrupt, out=tmp_path / "run", final_episodes=2)
+    (row,) = rundir.read_rows(tmp_path / "run")
+    assert (row["step"], row["final"]) == (24, True)
+    assert (tmp_path / "run" / "curve.png").is_file()
+    assert SBEED.load(tmp_path / "run" / "model").evaluate(2).mean_return == pytest.approx(row["return"])
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+    def twice(agent):
+        for _ in range(2):
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        agent.learn(800, callback=twice, out=tmp_path / "again")
+    assert not (tmp_path / "again").exists()
 
 
 def test_without_matplotlib_a_run_says_what_is_missing(tmp_path, monkeypatch):
@@ -246,7 +318,12 @@ def test_without_matplotlib_a_run_says_what_is_missing(tmp_path, monkeypatch):
         ("MlpPolicy", "Pendulum-v1", {"eta": 1.5}, "eta: must lie in"),
         ("MlpPolicy", "Pendulum-v1", {"k": 101, "segment_length": 101}, "replay"),
         ("MlpPolicy", "Pendulum-v1", {"behaviour": "other"}, "behaviour: must be"),
-        ("MlpPolicy", "Pendulum-v1", {"seed": -1}, "seed"),
+        ("MlpPolicy", "Pendulum-v1", {"seed": -1}, "seed: must lie in [0, 2^32), got -1"),
+        ("MlpPolicy", "Pendulum-v1", {"seed": 2**32}, "seed: must lie in"),
+        ("MlpPolicy", "Pendulum-v1", {"seed": None}, "seed: expected a whole number, got None"),
+        ("MlpPolicy", None, {}, "env: must be a name"),
+        ("MlpPolicy", gymnasium.Env, {}, "env: must be a name"),
+        ("MlpPolicy", lambda: 0, {}, "env: must be a name"),
     ],
 )
 def test_wrong_input_is_one_line(policy, env, fields, words):
@@ -254,6 +331,33 @@ def test_wrong_input_is_one_line(policy, env, fields, words):
         SBEED(policy, env, **{**TINY, **fields})
     assert words in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"total_timesteps": 0},
+        {"total_timesteps": 1.5},
+        {"eval_every": 0},
+        {"eval_episodes": 0},
+        {"final_episodes": "2"},
+    ],
+)
+def test_wrong_numbers_leave_nothing(trained, tmp_path, asked):
+    with pytest.raises(ValueError, match=f"^{next(iter(asked))}: "):
+        trained.learn(**{"total_timesteps": 8, "out": tmp_path / "run", **asked})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_environment_that_cannot_be_evaluated_in_is_refused_before_a_step(tmp_path):
+    class Unregistered(gymnasium.Wrapper):
+        spec = None
+
+    agent = SBEED("MlpPolicy", Unregistered(gymnasium.make("Pendulum-v1")), **TINY)
+    with pytest.raises(ValueError, match="eval_env: "):
+        agent.learn(40, out=tmp_path / "run")
+    assert agent.num_timesteps == 0
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_space_that_no_agent_can_act_in():

@@ -73,6 +73,22 @@ def test_wrong_input_gets_one_line(capsys, args, words):
         assert word in err
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8"])  # of which the parser's frames depend
+def test_nothing_of_a_frame_is_left(encoding):
+    script = os.path.join(os.path.dirname(sys.executable), "sbeed")
+    args = [script, "theory", "--mdps", "x", "--seed"]
+    for wrong, line in (
+        (args[:-1], "Error parsing --mdps: expected a whole number, got 'x'; --mdps INT Random MDPs"),
+        ([script, "thoery"], "Unrecognized options: thoery; Available subcommands: train, "),
+        ([script, "train"], "Missing from sbeed train: --out PATH Directory"),
+        (args[:2] + args[-1:], "Missing value for argument '--seed'. Expected 1 values\n"),
+    ):
+        env = {**os.environ, "PYTHONIOENCODING": encoding}
+        done = subprocess.run(wrong, capture_output=True, text=True, check=False, env=env)
+        assert done.stderr.startswith(f"sbeed: {line}")
+        assert "helptext" not in done.stderr
+
+
 def test_figure_without_matplotlib_names_the_extra(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr("sbeed.cli.theory.find_spec", lambda name: None)
     code, _, err = _run(capsys, "figure", "theory", "--out", str(tmp_path / "out"))

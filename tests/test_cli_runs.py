@@ -1,6 +1,9 @@
 """The commands that train and look at runs: what they leave, what they print, and what they refuse."""
 
 import json
+import shutil
+import signal
+import sys
 from pathlib import Path
 
 import gymnasium
@@ -110,7 +113,10 @@ def test_every_field_is_a_line_of_help(capsys):
         ([], ["--env", "name an environment"]),
         (["--lam", "-1"], ["--lam: ", "(0, inf)", "-1"]),
         (["--lam", "nan"], ["--lam: "]),
-        (["--lam", "much"], ["--lam", "much"]),
+        (["--lam", "much"], ["--lam: got 'much'; --lam FLOAT"]),
+        (["--steps", "1e3"], ["--steps: got '1e3'; --steps INT"]),
+        (["--hidden", "x"], ["--hidden: got 'x'; --hidden INT"]),
+        (["--entropy-target", "nan"], ["--entropy-target: must lie in (-inf, inf)"]),
         (["--eta", "1.5"], ["--eta: ", "[0, 1]", "1.5"]),
         (["--env", "Pendulum-v1", "--k", "200", "--segment-length", "200"], ["--k: ", "replay", "200"]),
         (["--dual", "none"], ["--dual", "none", "critic"]),
@@ -118,6 +124,7 @@ def test_every_field_is_a_line_of_help(capsys):
         (["--steps", "0"], ["--steps: "]),
         (["--seed", "-1"], ["--seed: "]),
         (["--seeds", "0"], ["--seeds: "]),
+        (["--replay-capacity", "9" * 30], ["--replay-capacity: must lie in [1, 1e+09]"]),
         (["--env", "Pendulum-v1", "--workers", "-1"], ["--workers: "]),
         (["--env", "jax:pendulum", "--noise", "1"], ["--noise: ", "Gymnasium"]),
         (["--lamb", "1"], ["--lamb", "--lam"]),
@@ -131,6 +138,7 @@ def test_wrong_input_gets_one_line_and_leaves_nothing(capsys, tmp_path, args, wo
     assert err.count("\n") == 1
     for word in words:
         assert word in err
+    assert "None" not in err  # which is what the parser sees of a flag not given
     assert list(tmp_path.iterdir()) == []
 
 
@@ -193,6 +201,37 @@ def test_evaluation_is_that_of_the_last_row(capsys, run):
     assert out.startswith(f"return {rows[1]['return']:.1f} +- {rows[1]['return_std']:.1f}")
 
 
+def test_a_file_imports_no_module_but_the_user_may(capsys, run, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    own = "import gymnasium\ngymnasium.register('Own-v0', lambda: gymnasium.make('Pendulum-v1'))\n"
+    (tmp_path / "own_envs.py").write_text(own)
+    model = tmp_path / "model"
+    shutil.copytree(run / "seed_3", model)
+    manifest = json.loads((model / "manifest.json").read_text())
+    manifest["env"]["name"] = "own_envs:Own-v0"
+    (model / "manifest.json").write_text(json.dumps(manifest))
+    code, _, err = _run(capsys, "eval", model, "--episodes", 1)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "import a module" in err
+    assert "own_envs" not in sys.modules
+    code, out, _ = _run(capsys, "eval", model, "--episodes", 1, "--env", "own_envs:Own-v0")
+    assert code == 0
+    assert out.startswith("return ")
+
+
+def test_an_interrupted_run_says_where_it_lies(capsys, tmp_path, monkeypatch):
+    from sbeed.training import trainer
+
+    advance = trainer.Trainer.advance
+    monkeypatch.setattr(
+        trainer.Trainer, "advance", lambda *args: (advance(*args), signal.raise_signal(signal.SIGINT))[0]
+    )
+    code, out, err = _train(capsys, tmp_path / "run")
+    assert (code, out) == (130, "")
+    assert err.endswith(f"sbeed: interrupted: what was learned until then lies in '{tmp_path / 'run'}'\n")
+    assert (tmp_path / "run" / "model").is_dir()
+
+
 def test_a_film(capsys, run, tmp_path):
     pytest.importorskip("imageio")
     pytest.importorskip("pygame")
@@ -227,6 +266,12 @@ def test_wrong_runs_get_one_line(capsys, run, tmp_path, args, words):
     assert err.count("\n") == 1
     assert words in err
     assert list(Path(tmp_path).iterdir()) == []
+
+
+def test_metrics_of_somebody_else_get_one_line(capsys, run, tmp_path):
+    (tmp_path / "metrics.jsonl").write_text('{"loss": 1}\n')
+    code, _, err = _run(capsys, "plot", run, tmp_path, "--out", tmp_path / "x.png")
+    assert (code, err) == (2, f"sbeed: runs: '{tmp_path}' has a metrics.jsonl that no run of ours wrote\n")
 
 
 def test_a_damaged_model_gets_one_line(capsys, run, tmp_path):

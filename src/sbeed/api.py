@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -12,12 +13,14 @@ import gymnasium
 import jax
 import numpy as np
 
-from sbeed.agents.knobs import with_fields
+from sbeed.agents.knobs import converted, with_fields
 from sbeed.agents.registry import find
 from sbeed.envs import spaces
+from sbeed.envs.base import HostEnv, JaxEnv
 from sbeed.envs.gym import make_gym
 from sbeed.models.host import HostPolicy
 from sbeed.training import files, rundir
+from sbeed.training.interrupt import interruptible
 from sbeed.training.progress import progress_bar as show_progress
 from sbeed.training.run import Row, RunSpec, follow
 from sbeed.training.sources import Env, OneEnv, spec_of
@@ -25,7 +28,6 @@ from sbeed.training.trainer import Rule, Trainer
 from sbeed.types import EnvSpec
 
 POLICIES = {"MlpPolicy": "mlp", "RbfPolicy": "rbf", "TabularPolicy": "table"}
-PLOT_HINT = "it needs matplotlib: pip install 'sbeed[plot]'"
 PREDICTION = 3  # second word of the seed of `predict`'s draws; `training.collect` has the others
 
 
@@ -76,17 +78,16 @@ class SBEED:
             if policy not in POLICIES:
                 raise ValueError(f"policy: must be one of {', '.join(POLICIES)} or None, got {policy!r}")
             config_fields = {**config_fields, "policy": POLICIES[policy]}
-        if not 0 <= seed < 2**32:
-            raise ValueError(f"seed: must lie in [0, 2^32), got {seed}")
         task = read_task(env, noise)
         config = with_fields(self.agent.preset(preset, task.spec), config_fields)
-        self._be(task, config, seed, preset)
-        self._trainer: Trainer | None = self._make_trainer(env, eval_env, behaviour)
+        self._be(About(self.agent.name, task, preset, config, _count("seed", seed, low=0), steps=0), behaviour)
+        self._trainer: Trainer | None = self._make_trainer(env, task, eval_env)
 
-    def _be(self, task: Task, config: Any, seed: int, preset: str, steps: int = 0, state: Any = None) -> None:
-        self.task, self.config, self.seed, self.preset = task, config, seed, preset
-        self._rng = np.random.default_rng([seed, PREDICTION])
-        self._steps_before, self._state = steps, state  # of an earlier life, from which this one was loaded
+    def _be(self, about: "About", behaviour: Any = "current", state: Any = None) -> None:
+        """state: what was learned in an earlier life, if this one was loaded from it; the trainer comes when needed."""
+        _, self.task, self.preset, self.config, self.seed, self._steps_before = about
+        self._behaviour, self._state = behaviour, state
+        self._rng = np.random.default_rng([self.seed, PREDICTION])
         self._trainer = None
 
     # --------------------------------------------------------------------------------------------- learning
@@ -105,34 +106,32 @@ class SBEED:
         """Take exactly that many more steps in the environment, and learn.
 
         callback: called with the agent after every iteration, or an object with `on_step()`; False ends the call. out:
-        a new directory for the curve, the metrics and the final model; only with it are evaluations made on the way.
+        a new directory for the curve, the metrics and the final model; only with it are evaluations made on the way,
+        and Ctrl-C then ends the call in good order: what was learned until then lies there too.
         """
-        if total_timesteps < 1:
-            raise ValueError(f"total_timesteps: must be at least 1, got {total_timesteps}")
+        steps = _count("total_timesteps", total_timesteps)
+        spec = RunSpec(
+            env=self.task.name or self.spec.name,
+            agent=self.agent.name,
+            preset=self.preset,
+            steps=steps,
+            noise=self.task.noise,
+            evaluate_every=_count("eval_every", eval_every),
+            episodes=_count("eval_episodes", eval_episodes),
+            final_episodes=_count("final_episodes", final_episodes),
+        )
         trainer, proceed = self._training(), _as_function(callback, self)
         with ExitStack() as stack:
-            show = stack.enter_context(show_progress(trainer, total_timesteps)) if progress_bar else lambda: None
+            show = stack.enter_context(show_progress(trainer, steps)) if progress_bar else lambda: None
 
             def on_progress(_: Trainer) -> bool:
                 show()
                 return proceed() is not False
 
             if out is None:
-                follow(trainer, total_timesteps, evaluate_every=None, on_progress=on_progress)
+                follow(trainer, steps, evaluate_every=None, on_progress=on_progress)
             else:
-                spec = RunSpec(
-                    env=self.task.name or self.spec.name,
-                    agent=self.agent.name,
-                    preset=self.preset,
-                    steps=total_timesteps,
-                    noise=self.task.noise,
-                    evaluate_every=eval_every,
-                    episodes=eval_episodes,
-                    final_episodes=final_episodes,
-                )
-                record(Path(out), spec, trainer, self.task, on_progress=on_progress)
-        if out is not None and not draw_curve(Path(out)):
-            warnings.warn(f"no {rundir.CURVE}: {PLOT_HINT}", stacklevel=2)
+                record(Path(out), spec, trainer, self.task, earlier=self._steps_before, on_progress=on_progress)
         return self
 
     @property
@@ -156,16 +155,16 @@ class SBEED:
 
     def evaluate(self, episodes: int = 20) -> Score:
         """The deterministic policy on episodes that training never sees, the same ones every time."""
-        if episodes < 1:
-            raise ValueError(f"episodes: must be at least 1, got {episodes}")
-        returns, lengths = self._training().evaluate(episodes)
+        returns, lengths = self._training().evaluate(_count("episodes", episodes))
         return Score(float(returns[0].mean()), float(returns[0].std()), returns[0].tolist(), lengths[0].tolist())
 
     @property
     def policy(self) -> HostPolicy:
         """What acts, in numpy, on observations as the agent sees them."""
-        if self._trainer is not None:
-            return self._trainer.policies()[0]
+        return self._loaded_policy if self._trainer is None else self._trainer.policies()[0]
+
+    @cached_property
+    def _loaded_policy(self) -> HostPolicy:
         return self.agent.deployed(self.config, self._state).on_host()
 
     # --------------------------------------------------------------------------------------------- the environment
@@ -189,30 +188,42 @@ class SBEED:
             here, there = getattr(self.spec, name), getattr(task.spec, name)
             if here != there:
                 raise ValueError(f"env: {task.spec.name} has {name} {there}, the agent was made for {here}")
-        self._steps_before, self._state = self.num_timesteps, self._learned()
+        trainer = self._make_trainer(env, task, eval_env)
+        learned = self._learned()
+        if learned.iteration > 0:  # else the warm-up is still to come
+            trainer.load([learned])
+        self._steps_before = self.num_timesteps
         self.close()
-        self.task = task
-        self._trainer = self._make_trainer(env, eval_env, "current")
-        self._trainer.load([self._state])
+        self.task, self._trainer = task, trainer
 
     def close(self) -> None:
         """Closes the environments that the agent made."""
         if self._trainer is not None:
             self._trainer.close()
 
-    def _make_trainer(self, env: Env, eval_env: OneEnv | None, behaviour: Any) -> Trainer:
+    def _make_trainer(self, env: Env, task: Task, eval_env: OneEnv | None) -> Trainer:
+        behaviour = self._behaviour
         if isinstance(behaviour, SBEED):
             behaviour = behaviour.policy
         elif behaviour == "current":
             behaviour = None
         elif not callable(behaviour):
             raise ValueError(f"behaviour: must be 'current', an agent or a function, got {behaviour!r}")
-        shared = {"noise": self.task.noise, "eval_env": eval_env, "behaviour": behaviour}
+        shared = {"noise": task.noise, "eval_env": eval_env, "behaviour": behaviour}
         return Trainer(self.agent, env, self.config, seeds=[self.seed], **shared)
 
     def _training(self) -> Trainer:
+        """The trainer; that of a loaded agent is made when first needed, for to predict it needs no environment."""
         if self._trainer is None:
-            raise ValueError("the agent was loaded without an environment: give it one with set_env")
+            name = self.task.name
+            if name is None:
+                raise ValueError("the agent was loaded without an environment: give it one with set_env")
+            if ":" in name and not name.startswith("jax:"):
+                raise ValueError(
+                    f"env: {name!r} would import a module, which no file may do: name it yourself (set_env)"
+                )
+            self.set_env(name, noise=self.task.noise)
+            assert self._trainer is not None
         return self._trainer
 
     def _learned(self) -> Any:
@@ -222,22 +233,20 @@ class SBEED:
 
     def save(self, path: str | Path) -> None:
         """A directory of named tensors and a manifest. The data that it learned from are not in it."""
-        about = describe(self.agent.name, self.task, self.preset, self.config, self.seed, self.num_timesteps)
-        files.save(Path(path), self._learned(), about)
+        about = About(self.agent.name, self.task, self.preset, self.config, self.seed, self.num_timesteps)
+        files.save(Path(path), self._learned(), describe(about))
 
     @classmethod
     def load(cls, path: str | Path, env: Env | None = None) -> Self:
-        """A saved agent, in `env` or in the environment whose name is in the file; without either it only predicts."""
+        """A saved agent, for `env`, or for the environment that its file names; without either it only predicts."""
         about = read_about(Path(path))
         if about.agent != cls.agent.name:
             raise files.DamagedModel(f"'{path}' holds an agent of another kind, {about.agent!r}")
         like = jax.eval_shape(lambda key: cls.agent.init(about.config, about.task.spec, key), jax.random.key(0))
         found = cls.__new__(cls)
-        found._be(about.task, about.config, about.seed, about.preset, about.steps, files.load(Path(path), like))
+        found._be(about, state=files.load(Path(path), like))
         if env is not None:
             found.set_env(env)
-        elif about.task.name is not None:
-            found.set_env(about.task.name, noise=about.task.noise)
         return found
 
 
@@ -249,12 +258,23 @@ def record(
     spec: RunSpec,
     trainer: Trainer,
     task: Task,
+    *,
+    earlier: int = 0,
     on_progress: Callable[[Trainer], bool | None] = lambda trainer: None,
 ) -> list[Row]:
-    """Let a trainer take the spec's steps and leave a run's directory: settings, rows, events, every seed's model."""
+    """Let a trainer take the spec's steps and leave a run's directory: settings, rows, events, models and the curve.
+
+    earlier: steps of the agent before this trainer's. Ctrl-C ends the run as if its steps were done, and is then passed
+    on.
+    """
     asked = {name: value for name, value in asdict(spec).items() if name != "fields"}
     settings = {**asked, "seed": trainer.seeds[0], "seeds": len(trainer.seeds), **_plain(trainer.config)}
-    with rundir.RunDir(out, settings, trainer.seeds) as run:
+    if task.name is None:
+        trainer.evaluate(
+            spec.episodes
+        )  # an environment that is an object may have no other to evaluate in: better known now
+    kept = f"what was learned until then lies in '{out}'"
+    with interruptible(kept) as interrupted, rundir.RunDir(out, settings, trainer.seeds) as run:
         rows = follow(
             trainer,
             spec.steps,
@@ -262,24 +282,23 @@ def record(
             episodes=spec.episodes,
             final_episodes=spec.final_episodes,
             on_rows=run.append,
-            on_progress=on_progress,
+            on_progress=lambda trainer: on_progress(trainer) is not False and not interrupted(),
         )
         for i, seed in enumerate(trainer.seeds):
             if i not in trainer.diverged:
-                about = describe(trainer.agent.name, task, spec.preset, trainer.config, seed, trainer.step)
-                files.save(run.model(seed), trainer.member(i), about)
+                about = About(trainer.agent.name, task, spec.preset, trainer.config, seed, earlier + trainer.step)
+                files.save(run.model(seed), trainer.member(i), describe(about))
+        _draw_curve(out, rows)
     return rows
 
 
-def draw_curve(out: Path) -> bool:
-    """The learning curve of a run's directory, from its rows; False without matplotlib."""
+def _draw_curve(out: Path, rows: list[Row]) -> None:
     if find_spec("matplotlib") is None:
-        return False
+        warnings.warn(f"no {rundir.CURVE}: it needs matplotlib: pip install 'sbeed[plot]'", stacklevel=4)
+        return
     from sbeed.experiments import plots
 
-    figure = plots.learning_curves({out.name: rundir.read_rows(out)})
-    figure.savefig(out / rundir.CURVE, dpi=160)
-    return True
+    plots.learning_curves({out.resolve().name: rows}).savefig(out / rundir.CURVE, dpi=160)
 
 
 def read_task(env: Env, noise: float = 0.0) -> Task:
@@ -289,6 +308,10 @@ def read_task(env: Env, noise: float = 0.0) -> Task:
         task = read_task(opened, noise)
         opened.close()
         return task._replace(name=env)
+    if not isinstance(env, str | gymnasium.Env | gymnasium.vector.VectorEnv | JaxEnv | HostEnv) or isinstance(
+        env, type
+    ):
+        raise ValueError(f"env: must be a name, a Gymnasium environment or vector, or a JAX environment, got {env!r}")
     spec = spec_of(env, noise)
     return Task(spec, *spaces.of_env(env, spec), env if isinstance(env, str) else None, noise)
 
@@ -304,8 +327,9 @@ class About(NamedTuple):
     steps: int
 
 
-def describe(agent: str, task: Task, preset: str, config: Any, seed: int, steps: int) -> dict[str, Any]:
-    """An `About` as plain data."""
+def describe(about: About) -> dict[str, Any]:
+    """The same as plain data."""
+    agent, task, preset, config, seed, steps = about
     env = {
         **{"name": task.name, "noise": task.noise, "spec": asdict(task.spec)},
         "observation_space": spaces.to_json(task.observation_space),
@@ -315,18 +339,23 @@ def describe(agent: str, task: Task, preset: str, config: Any, seed: int, steps:
 
 
 def read_about(path: Path) -> About:
-    """The manifest of a saved model, checked: an agent that we know, a config that it accepts."""
+    """The manifest of a saved model, checked: an agent that we know, a config that it accepts, spaces that fit."""
     manifest = files.read_manifest(path)
     try:
         env = manifest["env"]
-        spec = EnvSpec(**env["spec"])
+        spec, name = EnvSpec(**env["spec"]), env["name"]
+        seen, done = (spaces.from_json(env[f"{kind}_space"]) for kind in ("observation", "action"))
+        sizes = [gymnasium.spaces.flatdim(space) for space in (seen, done)]
+        if [spec.observation_size, spec.action_size] != sizes or not isinstance(name, str | None):
+            raise ValueError("its environment contradicts itself")
         agent = find(manifest["agent"])
         config = with_fields(agent.preset("default", spec), manifest["config"])
         agent.check(config, spec)
-        seen, done = (spaces.from_json(env[f"{kind}_space"]) for kind in ("observation", "action"))
-        task = Task(spec, seen, done, env["name"], float(env["noise"]))
-        return About(agent.name, task, str(manifest["preset"]), config, int(manifest["seed"]), int(manifest["steps"]))
-    except (KeyError, TypeError, ValueError) as error:
+        seed, steps = (_count(word, manifest[word], low=0) for word in ("seed", "steps"))
+        return About(
+            agent.name, Task(spec, seen, done, name, float(env["noise"])), str(manifest["preset"]), config, seed, steps
+        )
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         reason = f"it has no {error}" if isinstance(error, KeyError) else error
         raise files.DamagedModel(f"'{path / files.MANIFEST}' is not a manifest of ours: {reason}") from None
 
@@ -336,8 +365,16 @@ def _plain(config: Any) -> dict[str, Any]:
     return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(config).items()}
 
 
+def _count(name: str, value: Any, low: int = 1) -> int:
+    """numpy's whole numbers and 1e6 are taken for what they are."""
+    number = converted(name, value, int)
+    if not low <= number < 2**32:
+        raise ValueError(f"{name}: must lie in [{low}, 2^32), got {number}")
+    return number
+
+
 def _as_function(callback: Any, agent: SBEED) -> Callable[[], bool | None]:
-    """What to call after an iteration: a function of the agent, or `on_step()` of an object such as SB3's callbacks."""
+    """What to call after an iteration: a function of the agent, or `on_step()`, as SB3's CheckpointCallback has it."""
     if callback is None:
         return lambda: None
     if not hasattr(callback, "on_step"):

@@ -43,6 +43,7 @@ def test_contract(name, preset, spec):
     assert _shapes(state) == _shapes(prepared) == _shapes(learned)
     assert {x.dtype for x in jax.tree.leaves(learned)} <= {jnp.dtype("float32"), jnp.dtype("int32")}
     assert metrics
+    assert state.iteration.shape == ()
     assert all(x.shape == () and x.dtype == jnp.float32 for x in metrics.values()), metrics
 
     obs = jax.ShapeDtypeStruct((7, spec.observation_size), jnp.float32)

@@ -20,6 +20,11 @@ def test_the_interval_over_seeds():
     np.testing.assert_allclose(series.y - series.lo, 2.484, atol=1e-3)
 
 
+def test_a_return_that_was_not_finite_is_a_gap():
+    series = plots.over_seeds([{"step": step, "return": value} for step, value in ((10, None), (20, 1.0))])
+    np.testing.assert_array_equal(series.y, [np.nan, 1])
+
+
 def test_one_seed_has_no_interval():
     series = plots.over_seeds(_rows(seeds=(4,)))
     np.testing.assert_array_equal(series.lo, series.y)

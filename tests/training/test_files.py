@@ -1,6 +1,7 @@
 """A saved model comes back bit for bit, or not at all and with one clear line."""
 
 import json
+import os
 import pickle
 import shutil
 from typing import NamedTuple
@@ -102,7 +103,8 @@ def test_another_shape_names_the_tensor(model):
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"[]", b"{}", b'{"schema": 1}', b'{"schema": 2}', pickle.dumps({"schema": 1})]
+    "content",
+    [b"", b"[]", b"{}", b'{"schema": 1}', b'{"schema": 2}', pickle.dumps({"schema": 1}), b"[" * 100_000],
 )
 def test_a_manifest_that_is_none(model, content):
     (model / files.MANIFEST).write_bytes(content)
@@ -110,9 +112,19 @@ def test_a_manifest_that_is_none(model, content):
         files.load(model, _state())
 
 
+def test_tensors_that_are_not_described(model):
+    for junk in (None, [1], "x"):
+        manifest = json.loads((model / files.MANIFEST).read_text())
+        (model / files.MANIFEST).write_text(json.dumps({**manifest, "tensors": junk}))
+        with pytest.raises(files.DamagedModel, match="does not describe its tensors"):
+            files.load(model, _state())
+
+
 def test_no_model_at_all(tmp_path):
-    with pytest.raises(files.DamagedModel, match="not a saved model"):
-        files.load(tmp_path / "nowhere", _state())
+    (tmp_path / "file").touch()
+    for name in ("nowhere", "file"):
+        with pytest.raises(files.DamagedModel, match="not a saved model"):
+            files.load(tmp_path / name, _state())
 
 
 def test_a_model_is_replaced_and_nothing_else_is(model):
@@ -123,6 +135,16 @@ def test_a_model_is_replaced_and_nothing_else_is(model):
     with pytest.raises(FileExistsError, match="not a saved model"):
         files.save(model, _state(), {})
     assert (model / "notes.txt").read_text() == "mine"
+
+
+def test_a_link_stays_one_and_what_a_killed_process_left_is_no_hindrance(model):
+    link = model.parent / "link"
+    link.symlink_to(model)
+    (model.parent / f".model.new-{os.getpid()}").mkdir()
+    files.save(link, _state(), {"agent": "test", "step": 6})
+    assert link.is_symlink()
+    assert files.read_manifest(model)["step"] == 6
+    assert sorted(path.name for path in model.parent.iterdir()) == ["link", "model"]
 
 
 def test_a_failed_save_leaves_the_old_model(model):

@@ -57,6 +57,24 @@ def test_a_run_that_fails_before_its_first_row_leaves_nothing(tmp_path):
     assert len(rundir.read_rows(tmp_path / "run")) == 1
 
 
+def test_a_full_disk_is_an_error_and_no_endless_wait(tmp_path, monkeypatch):
+    def full(self, data):
+        raise OSError(28, "No space left on device")
+
+    run = rundir.RunDir(tmp_path / "run", SETTINGS, [0])
+    with run:
+        monkeypatch.setattr("tensorboardX.record_writer.RecordWriter.write", full)
+        with pytest.raises(OSError, match="No space"):
+            run.append([ROW] * 100)
+    assert len(rundir.read_rows(tmp_path / "run")) == 1
+
+
+def test_settings_that_cannot_be_written_leave_nothing(tmp_path):
+    with pytest.raises(Exception, match="represent"), rundir.RunDir(tmp_path / "run", {"lam": object()}, [0]):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_directory_in_use_is_refused(tmp_path):
     (tmp_path / "run").mkdir()
     rundir.check_free(tmp_path / "run")
@@ -88,7 +106,11 @@ def test_models_of_one_seed_of_several_and_alone(tmp_path):
             rundir.models(tmp_path / name)
 
 
-@pytest.mark.parametrize("text", ["lam: [", "- 1", "3", "", "1: 2", "!!python/object/apply:os.system ['true']", "\x00"])
+@pytest.mark.parametrize(
+    "text",
+    ["lam: [", "- 1", "3", "", "1: 2", "!!python/object/apply:os.system ['true']", "\x00", "lam: " + "[" * 10_000],
+    ids=range(8),
+)
 def test_a_config_file_that_is_none(tmp_path, text):
     (tmp_path / "config.yaml").write_text(text)
     with pytest.raises(ValueError, match=r"config\.yaml") as error:

@@ -217,7 +217,7 @@ def test_a_field_that_may_be_unset_is_no_float_to_differ_in():
 @pytest.mark.parametrize(
     ("fields", "complaint"),
     [
-        ({"seeds": [-1]}, r"seeds: must lie in \[0, 2\^32\), got -1"),
+        ({"seeds": [-1]}, r"seed: must lie in \[0, 2\^32\), got -1"),
         ({"variants": [{"warmup": 3}]}, "warmup: members may differ only in the fields scale, explode_after"),
         ({"variants": [{"scale": -1}]}, "scale: must not be negative, got -1"),
         ({"variants": []}, "variants: one for each of 1 seeds, got 0"),

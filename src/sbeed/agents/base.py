@@ -10,7 +10,7 @@ from sbeed.types import Array, EnvSpec, Key
 # A registered dataclass: floats may be traced, the other fields are static. The trainer itself reads warmup,
 # steps_per_iteration, trajectories_per_iteration, replay_capacity, on_policy and overlap.
 Config = Any
-State = Any  # a pytree of all that learning changes
+State = Any  # a pytree of all that learning changes; its `iteration` counts the rounds
 
 
 class Agent(NamedTuple):

@@ -5,6 +5,7 @@ import io
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -35,6 +36,7 @@ def main(args: Sequence[str] | None = None) -> None:
     Exit code 0: done; 1: a statement does not hold; 2: wrong input; 130: interrupted; 141: nobody reads the output.
     """
     args = list(sys.argv[1:] if args is None else args)
+    warnings.formatwarning = lambda message, *_: f"sbeed: {message}\n"
     if args == ["--version"]:
         print(f"sbeed {__version__}")
         return
@@ -52,8 +54,8 @@ def main(args: Sequence[str] | None = None) -> None:
     except OSError as error:
         print(f"sbeed: cannot write: {error}", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
-        print("sbeed: interrupted", file=sys.stderr)
+    except KeyboardInterrupt as stop:
+        print(": ".join(["sbeed: interrupted", *map(str, stop.args)]), file=sys.stderr)
         sys.exit(130)
 
 
@@ -70,8 +72,11 @@ def _parse(args: list[str]) -> Callable[[], int]:
 
 
 def _one_line(box: str) -> str:
-    """The sentences inside a framed error message, without the frame and the pointer to --help."""
-    rows = [row.strip("│ ").strip() for row in box.splitlines() if not row.startswith(("╭", "╰"))]
-    text = re.sub(r"\s+", " ", re.sub(r"\s*─{3,}\s*", "; ", " ".join(rows)))
+    """The sentences of an error message framed with lines or in ASCII, without its title and the pointer to --help."""
+    _, *sections = re.split(r"(?m)^.*[─-]{3,}.*$", box)
+    sentences = [" ".join(section.replace("│", " ").split()) for section in sections]
+    text = "; ".join(one.rstrip(".") for one in sentences if one and not one.startswith("For full helptext"))
     text = re.sub(r"invalid literal for int\(\) with base 10: (\S+)", r"expected a whole number, got \1", text)
-    return re.sub(r"; For full helptext.*$", "", text).replace("Argument helptext: ", "").strip(" ;.")
+    # That None stands for a flag not given is our affair.
+    text = re.sub(r"no type matching \{None\}\|.*? could be .*? from \[(.*?)\].*?; Arg", r"got \1; Arg", text)
+    return text.replace("Argument helptext: ", "").replace(", 'None'", "").replace("'None', ", "")

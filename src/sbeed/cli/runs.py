@@ -1,6 +1,8 @@
 """`sbeed eval`, `sbeed video`, `sbeed plot`: what to do with a run's directory, or with a saved model."""
 
 import json as json_module
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,21 +25,19 @@ class Eval:
     """A run's directory, or a saved model."""
     episodes: int = 20
     """Episodes of each model, at least 1."""
+    env: str | None = None
+    """Where to play, if not in the environment that the model names."""
     json: bool = False
     """Print mean_return, std_return, returns and lengths as JSON."""
 
     def __call__(self) -> int:
         require("--episodes", self.episodes >= 1, f"must be at least 1, got {self.episodes}")
         found = _models(self.run)
-        from sbeed.envs.base import EnvironmentFault
-
         returns: list[float] = []
         lengths: list[int] = []
         for model in found:
-            agent = _load(model)
-            with complaints(ValueError, EnvironmentFault):
+            with _playing(model, self.env) as agent:
                 score = agent.evaluate(self.episodes)
-            agent.close()
             returns += score.returns
             lengths += score.lengths
         mean = sum(returns) / len(returns)
@@ -60,6 +60,8 @@ class Video:
     """A .gif or .mp4 file; without it, video.mp4 in the run's directory."""
     episodes: int = 1
     """Episodes to film, at least 1."""
+    env: str | None = None
+    """Where to play, if not in the environment that the model names."""
 
     def __call__(self) -> int:
         path = self.out or self.run / "video.mp4"
@@ -67,17 +69,10 @@ class Video:
         require("--out", path.suffix in (".gif", ".mp4"), f"must end in .gif or .mp4, got '{path}'")
         require("--out", path.parent.is_dir() or self.out is None, f"there is no directory '{path.parent}'")
         require("video", find_spec("imageio") is not None, "needs imageio: pip install 'sbeed[video]'")
-        agent = _load(_models(self.run)[0])
-        from gymnasium.error import Error as GymnasiumError
+        with _playing(_models(self.run)[0], self.env) as agent:
+            from sbeed.training import video
 
-        from sbeed.envs.base import EnvironmentFault
-        from sbeed.training import video
-
-        with complaints(ValueError, GymnasiumError, ImportError, EnvironmentFault):
-            env = video.open_for_filming(agent.task.name)
-            pictures = video.frames(env, agent.policy, seed=agent.seed, episodes=self.episodes, noise=agent.task.noise)
-            video.write(path, pictures, env.metadata["render_fps"])
-            env.close()
+            video.film(path, agent.task.name, agent.policy, self.episodes, seed=agent.seed, noise=agent.task.noise)
         print(path)
         return 0
 
@@ -101,6 +96,9 @@ class Plot:
             found = {str(run): read_rows(run) for run in self.runs if (run / METRICS).is_file()}
         rows = {name: some for name, some in found.items() if some}
         require("runs", rows != {}, f"no rows of metrics in {', '.join(str(run) for run in self.runs) or 'nothing'}")
+        for name, some in rows.items():
+            ours = all({"env", "step", "return"} <= set(row) for row in some)
+            require("runs", ours, f"'{name}' has a {METRICS} that no run of ours wrote")
         from sbeed.experiments import plots
 
         plots.learning_curves(rows).savefig(self.out, dpi=160)
@@ -113,12 +111,16 @@ def _models(run: Path) -> list[Path]:
         return models(run)
 
 
-def _load(model: Path) -> "SBEED":
-    """A saved agent, in its environment."""
+@contextmanager
+def _playing(model: Path, env: str | None) -> "Iterator[SBEED]":
+    """A saved agent; what goes wrong while it plays is told in one line."""
     keep_compiled_programs()
     from gymnasium.error import Error as GymnasiumError
 
     from sbeed.api import SBEED
+    from sbeed.envs.base import EnvironmentFault
 
-    with complaints(ValueError, OSError, GymnasiumError, ImportError):
-        return SBEED.load(model)
+    with complaints(ValueError, OSError, GymnasiumError, ImportError, EnvironmentFault):
+        agent = SBEED.load(model, env=env)
+        yield agent
+        agent.close()

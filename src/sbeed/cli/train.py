@@ -1,7 +1,6 @@
 """`sbeed train`: every setting is a flag, and a key of a YAML or JSON file."""
 
 import contextlib
-import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -67,6 +66,7 @@ class Train:
         require("--workers", 0 <= self.workers <= 1024, f"must lie in 0..1024, got {self.workers}")
         keep_compiled_programs()
         from gymnasium.error import Error as GymnasiumError
+        from jax.errors import JaxRuntimeError
 
         from sbeed import api
         from sbeed.envs.base import EnvironmentFault
@@ -77,21 +77,19 @@ class Train:
         asked = asdict(plan)
         first, count = asked.pop("seed"), asked.pop("seeds")
         spec = RunSpec(**asked, fields=changes)
-        with self._complaints(ValueError, GymnasiumError, ImportError):
+        with self._complaints(ValueError, GymnasiumError, ImportError, JaxRuntimeError):  # the last: out of memory
             task = api.read_task(spec.env, spec.noise)
             trainer = make_trainer(spec, seeds=range(first, first + count), workers=self.workers)
         with (
             contextlib.closing(trainer),
-            complaints(EnvironmentFault, Diverged, FileExistsError),
+            complaints(EnvironmentFault, Diverged, FileExistsError, JaxRuntimeError),
             progress_bar(trainer, spec.steps) as show,
         ):
             rows = api.record(self.out, spec, trainer, task, on_progress=lambda _: show())
-        if not api.draw_curve(self.out):
-            print(f"sbeed: no curve.png: {api.PLOT_HINT}", file=sys.stderr)
         for row in rows:
             if row["final"]:
                 print(f"seed {row['seed']}: return {row['return']:.1f} +- {row['return_std']:.1f}")
-        print(f"{self.out}")
+        print(self.out)
         return 0
 
     def _merge(self, file: dict[str, Any]) -> tuple[Plan, dict[str, Any]]:

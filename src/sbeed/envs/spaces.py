@@ -45,7 +45,10 @@ def encode(space: spaces.Space, observation: Any) -> np.ndarray:
         return (numbers[..., None] == np.arange(space.n)).astype(np.float32)
     shape = space.shape
     assert shape is not None
-    vectors = np.asarray(observation, np.float32)
+    try:
+        vectors = np.asarray(observation, np.float32)
+    except (TypeError, ValueError):  # such as (obs, info), which `reset` returns
+        raise ValueError(f"observation: expected an array of the shape {shape}, got {type(observation)}") from None
     if vectors.shape[vectors.ndim - len(shape) :] != shape or vectors.ndim > len(shape) + 1:
         raise ValueError(f"observation: expected the shape {shape}, or a batch of it, got {vectors.shape}")
     return vectors.reshape(*vectors.shape[: vectors.ndim - len(shape)], math.prod(shape))

@@ -103,8 +103,9 @@ def over_seeds(rows: Sequence[Mapping[str, Any]]) -> Series:
     for row in rows:
         at.setdefault(row["step"], []).append(row["return"])
     steps = sorted(at)
-    mean = np.array([np.mean(at[step]) for step in steps])
-    half = np.array([_half_interval(np.array(at[step])) for step in steps])
+    values = [np.array(at[step], float) for step in steps]  # of a return that was not finite, which is null: NaN
+    mean = np.array([some.mean() for some in values])
+    half = np.array([_half_interval(some) for some in values])
     return Series(np.array(steps), mean, mean - half, mean + half)
 
 

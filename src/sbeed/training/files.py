@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ def save(directory: Path, state: Any, about: Mapping[str, Any]) -> None:
     All of it is written under another name and on the disk before it takes its place: at no time does half a model
     stand there.
     """
-    directory = Path(directory)
+    directory = Path(directory).resolve()
     if directory.exists() and not _replaceable(directory):
         raise FileExistsError(f"'{directory}' exists and is not a saved model: it is not overwritten")
     tensors = named_tensors(state)
@@ -43,11 +43,12 @@ def save(directory: Path, state: Any, about: Mapping[str, Any]) -> None:
     manifest = {
         "schema": SCHEMA,
         **about,
-        "versions": {package: version(package) for package in _PACKAGES},
+        "versions": {package: _version(package) for package in _PACKAGES},
         "file": {"name": TENSORS, "bytes": len(content), "sha256": _sha256(content)},
         "tensors": {name: _describe(tensor) for name, tensor in tensors.items()},
     }
     new, old = (directory.with_name(f".{directory.name}.{word}-{os.getpid()}") for word in ("new", "old"))
+    shutil.rmtree(new, ignore_errors=True)  # of a process of that number that was killed
     new.mkdir(parents=True)
     try:
         _write(new / TENSORS, content)
@@ -66,9 +67,9 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     path = Path(directory) / MANIFEST
     try:
         manifest = json.loads(path.read_bytes())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise DamagedModel(f"'{directory}' is not a saved model: it holds no {MANIFEST}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DamagedModel(f"'{path}' cannot be read ({error})") from None
     if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
         raise DamagedModel(f"'{path}' is not a manifest of schema {SCHEMA}")
@@ -83,12 +84,12 @@ def load(directory: Path, like: Any) -> Any:
     """
     manifest, path = read_manifest(directory), Path(directory) / TENSORS
     try:
-        promised, tensors_promised = manifest["file"], manifest["tensors"]
-        size, digest = promised["bytes"], promised["sha256"]
-    except (KeyError, TypeError):
+        size, digest = manifest["file"]["bytes"], manifest["file"]["sha256"]
+        tensors_promised = dict(manifest["tensors"])
+    except (KeyError, TypeError, ValueError):
         raise DamagedModel(f"'{Path(directory) / MANIFEST}' does not describe its tensors") from None
     if not path.is_file() or path.stat().st_size != size:
-        raise DamagedModel(f"'{path}' is not there or does not have the {size} bytes that the manifest promises")
+        raise DamagedModel(f"'{path}' is not there or does not have the {size!r} bytes that the manifest promises")
     content = path.read_bytes()
     if _sha256(content) != digest:
         raise DamagedModel(f"'{path}' is not what was saved: its SHA-256 differs from the manifest's")
@@ -131,6 +132,13 @@ def _words(kind: tuple[np.dtype, tuple[int, ...]] | None) -> str:
 
 def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:  # we are run from a source tree
+        return None
 
 
 def _replaceable(directory: Path) -> bool:

@@ -10,7 +10,9 @@ model/                 the final parameters; with several seeds seed_0/, seed_1/
 import json
 import math
 import shutil
+import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -38,24 +40,23 @@ class RunDir:
         self._rows = 0
 
     def __enter__(self) -> Self:
-        from tensorboardX import SummaryWriter  # half a second that only a training run spends
-
         check_free(self.path)
         self.path.mkdir(parents=True, exist_ok=True)
-        (self.path / CONFIG).write_text(yaml.safe_dump(self._settings, sort_keys=False))
-        self._metrics = (self.path / METRICS).open("a")
-        self._events = {seed: SummaryWriter(str(self.path / EVENTS / f"seed_{seed}")) for seed in self._seeds}
+        with ExitStack() as undo:
+            undo.callback(shutil.rmtree, self.path)
+            (self.path / CONFIG).write_text(yaml.safe_dump(self._settings, sort_keys=False))
+            self._metrics = undo.enter_context((self.path / METRICS).open("a"))
+            self._events = {seed: _Events(self.path / EVENTS / f"seed_{seed}") for seed in self._seeds}
+            undo.pop_all()
         return self
 
     def append(self, rows: Iterable[Row]) -> None:
         """Rows that hold `seed` and `step`; each is on its line, whole, when this returns."""
         for row in rows:
             self._metrics.write(json.dumps(_without_nan(row), allow_nan=False) + "\n")
-            for name, value in row.items():
-                if name not in ("seed", "step") and isinstance(value, int | float):
-                    self._events[row["seed"]].add_scalar(name, value, row["step"])
+            self._metrics.flush()
             self._rows += 1
-        self._metrics.flush()
+            self._events[row["seed"]].write(row)
 
     def model(self, seed: int) -> Path:
         """Where the model of that seed goes."""
@@ -64,11 +65,35 @@ class RunDir:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._metrics.close()
-        for writer in self._events.values():
-            writer.close()
-        if error is not None and self._rows == 0:
-            shutil.rmtree(self.path)
+        with ExitStack() as each:  # of which all happen, whatever one says of a full disk
+            if error is not None and self._rows == 0:
+                each.callback(shutil.rmtree, self.path)
+            each.callback(self._metrics.close)
+            for events in self._events.values():
+                each.callback(events.close)
+
+
+class _Events:
+    """A file of TensorBoard's. Not by SummaryWriter, whose thread dies of a full disk and leaves us waiting for it."""
+
+    def __init__(self, directory: Path):
+        from tensorboardX.event_file_writer import EventsWriter  # half a second that only a training run spends
+
+        directory.mkdir(parents=True)
+        self._writer = EventsWriter(str(directory / "events"))
+
+    def close(self) -> None:
+        self._writer.close()
+
+    def write(self, row: Row) -> None:
+        from tensorboardX.proto.event_pb2 import Event
+
+        event = Event(wall_time=time.time(), step=row["step"])
+        for name, value in row.items():
+            if name not in ("seed", "step") and isinstance(value, int | float):
+                event.summary.value.add(tag=name, simple_value=value)
+        self._writer.write_event(event)
+        self._writer.flush()
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -81,7 +106,7 @@ def read_config(path: Path) -> dict[str, Any]:
     """The keys and values of a YAML or JSON file, as plain data: no tag of YAML's can run anything."""
     try:
         found = yaml.safe_load(Path(path).read_text())  # JSON is YAML
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"'{path}' is neither YAML nor JSON ({' '.join(str(error).split())})") from None
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
         raise ValueError(f"'{path}' must hold names and values, such as 'lam: 0.01'")

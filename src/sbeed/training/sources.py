@@ -81,6 +81,8 @@ def _again(env: gymnasium.Env | VectorEnv | HostEnv, noise: float) -> HostEnv:
             of_vectors = ("num_envs", "vectorization_mode", "vector_kwargs", "wrappers", "max_episode_steps")
             fields = {name: value for name, value in registered.kwargs.items() if name not in of_vectors}
             made = gymnasium.make(registered.id, max_episode_steps=registered.max_episode_steps, **fields)
+            for wrap in registered.kwargs.get("wrappers") or ():
+                made = wrap(made)
         else:
             made = gymnasium.make(registered)
     except (gymnasium.error.Error, ValueError, TypeError) as error:

@@ -90,7 +90,7 @@ class Trainer:
             raise ValueError(f"variants: one for each of {len(self.seeds)} seeds, got {len(self.variants)}")
         for seed in self.seeds:
             if not 0 <= seed < 2**32:
-                raise ValueError(f"seeds: must lie in [0, 2^32), got {seed}")
+                raise ValueError(f"seed: must lie in [0, 2^32), got {seed}")
         if workers < 0:
             raise ValueError(f"workers: must not be negative, got {workers}")
 

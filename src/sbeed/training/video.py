@@ -16,8 +16,19 @@ from sbeed.envs.registry import make
 from sbeed.models.host import HostPolicy
 from sbeed.training.collect import EVALUATION, episode_seed
 
-KINDS = (".gif", ".mp4")
 MOST_FRAMES_PER_SECOND = 30
+
+
+def film(path: Path, name: str | None, policy: HostPolicy, episodes: int, *, seed: int, noise: float = 0.0) -> None:
+    """The deterministic policy in that environment, in real time, with at most 30 pictures a second."""
+    env = open_for_filming(name)
+    try:
+        steps_per_second = env.metadata.get("render_fps", MOST_FRAMES_PER_SECOND)
+        every = math.ceil(steps_per_second / MOST_FRAMES_PER_SECOND)
+        pictures = frames(env, policy, episodes, seed=seed, noise=noise, every=every)
+        write(path, pictures, steps_per_second / every)
+    finally:
+        env.close()
 
 
 def open_for_filming(name: str | None) -> gymnasium.Env:
@@ -30,36 +41,39 @@ def open_for_filming(name: str | None) -> gymnasium.Env:
     return gymnasium.make(name, render_mode="rgb_array", disable_env_checker=True)
 
 
-def frames(env: gymnasium.Env, policy: HostPolicy, *, seed: int, episodes: int, noise: float = 0.0) -> Iterator[Any]:
-    """Every picture of the deterministic policy's episodes, the first ones that `evaluate` plays."""
+def frames(
+    env: gymnasium.Env, policy: HostPolicy, episodes: int, *, seed: int, noise: float = 0.0, every: int = 1
+) -> Iterator[Any]:
+    """The start and each so many-th step of the deterministic policy's episodes, the first that `evaluate` plays."""
     host = make(env, noise)
     assert isinstance(host, HostEnv)
     for episode in range(episodes):
-        obs, over = host.reset(seed=episode_seed(seed, EVALUATION, episode)), False
-        yield env.render()
+        obs, over, step = host.reset(seed=episode_seed(seed, EVALUATION, episode)), False, 0
         while not over:
+            if step % every == 0:  # drawing takes far longer than stepping
+                yield env.render()
             obs, _, terminated, truncated = host.step(policy.squash(policy.mode(obs)))
-            over = terminated or truncated
-            yield env.render()
+            over, step = terminated or truncated, step + 1
+        yield env.render()
 
 
-def write(path: Path, pictures: Iterable[np.ndarray], frames_per_second: float) -> None:
-    """Film in real time, thinned to at most 30 pictures a second. The file is there whole, or not at all."""
+def write(path: Path, pictures: Iterable[Any], frames_per_second: float) -> None:
+    """The file is there whole, or not at all."""
     import imageio.v2 as imageio
 
-    stride = math.ceil(frames_per_second / MOST_FRAMES_PER_SECOND)
-    rate = frames_per_second / stride
     part = path.with_name(f".{path.stem}.part{path.suffix}")
     gif = path.suffix == ".gif"
-    options: dict[str, Any] = {"duration": 1000 / rate, "loop": 0} if gif else {"fps": rate, "macro_block_size": 2}
+    pace = {"duration": 1000 / frames_per_second, "loop": 0} if gif else {"fps": frames_per_second}
+    options: dict[str, Any] = pace if gif else {**pace, "macro_block_size": 2}
     try:
-        film: Any
-        with warnings.catch_warnings(), imageio.get_writer(part, **options) as film:
+        reel: Any
+        with warnings.catch_warnings(), imageio.get_writer(part, **options) as reel:
             # jax warns of the process that ffmpeg runs in; it calls nothing of jax.
             warnings.filterwarnings("ignore", message=r"os\.fork\(\) was called", category=RuntimeWarning)
-            for i, picture in enumerate(pictures):
-                if i % stride == 0:
-                    film.append_data(picture[::2, ::2] if gif else picture)  # a GIF is hardly compressed
+            for picture in pictures:
+                if not isinstance(picture, np.ndarray):
+                    raise ValueError("the environment draws no pictures (its render gives no array)")
+                reel.append_data(picture[::2, ::2] if gif else picture)  # a GIF is hardly compressed
         part.rename(path)
     finally:
         part.unlink(missing_ok=True)

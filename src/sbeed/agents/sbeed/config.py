@@ -86,7 +86,7 @@ class SBEEDConfig:
     slow_rate: float = knob(0.005, "share of V that its slow copy takes over per update", low=0, high=1)
 
     # The models
-    hidden: tuple[int, ...] = knob((256, 256), "widths of the hidden layers", low=1, paper="64 64")
+    hidden: tuple[int, ...] = knob((256, 256), "widths of the hidden layers", low=1, high=16_384, paper="64 64")
     activation: Literal["relu", "tanh"] = knob("relu", "of the hidden layers", paper="tanh")
     layer_norm: bool = knob(False, "LayerNorm before each activation of V and rho", paper="no")
     normalize_observations: bool = knob(False, "by running mean and standard deviation", paper="not said")
