@@ -70,7 +70,11 @@ def _observe(config: SBEEDConfig, state: Learner, replay: Replay) -> Learner:
         return state
     fresh = newest(replay, config.steps_per_iteration)
     if config.normalize_observations:
-        state = state._replace(normalizer=state.normalizer.update(fresh.obs))
+        updated = state.normalizer.update(fresh.obs)
+        if config.normalizer_rounds is not None:
+            moves = state.iteration < config.normalizer_rounds
+            updated = jax.tree.map(lambda new, old: jnp.where(moves, new, old), updated, state.normalizer)
+        state = state._replace(normalizer=updated)
     if config.normalize_rewards:
         state = state._replace(returns=state.returns.update(fresh.reward, fresh.last, config.gamma))
     return state

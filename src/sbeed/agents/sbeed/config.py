@@ -90,6 +90,11 @@ class SBEEDConfig:
     activation: Literal["relu", "tanh"] = knob("relu", "of the hidden layers", paper="tanh")
     layer_norm: bool = knob(False, "LayerNorm before each activation of V and rho", paper="no")
     normalize_observations: bool = knob(False, "by running mean and standard deviation", paper="not said")
+    normalizer_rounds: int | None = knob(
+        None,
+        "rounds after which observations' normaliser stands still, for it moves pi unseen by KL; unset: never",
+        low=1,
+    )
     normalize_rewards: bool = knob(
         False, "by the running standard deviation of the discounted return", paper="not said"
     )
