@@ -39,3 +39,8 @@ def test_a_panel_for_each_environment_and_a_line_for_each_run(tmp_path):
     }
     assert lines == {"Pendulum-v1": ["a", "b"], "Hopper-v5": ["c"], "Swimmer-v5": ["c"], "Ant-v5": ["d"]}
     assert all(path.stat().st_size > 5000 for path in plots.save(figure, tmp_path / "curves"))
+
+
+def test_a_step_that_only_some_seeds_reached_has_no_mean():
+    rows = [{"seed": seed, "step": step, "return": 1.0} for seed in (0, 1) for step in (10, 20 + seed)]
+    np.testing.assert_array_equal(plots.over_seeds(rows).x, [10])

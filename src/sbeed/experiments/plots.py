@@ -98,11 +98,15 @@ def learning_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
 
 
 def over_seeds(rows: Sequence[Mapping[str, Any]]) -> Series:
-    """Mean return at each step and the 95% interval of that mean: y +- t(n - 1) s / sqrt(n), s with n - 1."""
+    """Mean return at each step and the 95% interval of that mean: y +- t(n - 1) s / sqrt(n), s with n - 1.
+
+    Steps at which some seeds are missing are left out: a mean over fewer seeds is one of something else.
+    """
     at: dict[int, list[float]] = {}
     for row in rows:
         at.setdefault(row["step"], []).append(row["return"])
-    steps = sorted(at)
+    seeds = max(map(len, at.values()))
+    steps = sorted(step for step, some in at.items() if len(some) == seeds)
     values = [np.array(at[step], float) for step in steps]  # of a return that was not finite, which is null: NaN
     mean = np.array([some.mean() for some in values])
     half = np.array([_half_interval(some) for some in values])
