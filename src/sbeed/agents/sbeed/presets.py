@@ -36,6 +36,7 @@ def paper(spec: EnvSpec) -> SBEEDConfig:
         hidden=(64, 64),
         activation="tanh",
         normalize_observations=True,
+        normalizer_rounds=25,
         normalize_rewards=True,
         segment_length=128,
         all_starts=True,
@@ -63,6 +64,7 @@ def default(spec: EnvSpec) -> SBEEDConfig:
         slow_rate=0.02,
         pi_slow_rate=0.005,
         hidden=(64, 64),
+        warmup=1_000,
         overlap=True,
     )
 
