@@ -273,6 +273,7 @@ def test_a_run_leaves_its_directory(tmp_path):
     assert SBEED.load(tmp_path / "more" / "model").num_timesteps == 32
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_an_interrupted_run_keeps_what_it_learned(tmp_path):
     def interrupt(agent):
         if agent.num_timesteps == 24:

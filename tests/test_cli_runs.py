@@ -219,6 +219,7 @@ def test_a_file_imports_no_module_but_the_user_may(capsys, run, tmp_path, monkey
     assert out.startswith("return ")
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_an_interrupted_run_says_where_it_lies(capsys, tmp_path, monkeypatch):
     from sbeed.training import trainer
 
