@@ -56,7 +56,7 @@ def default(spec: EnvSpec) -> SBEEDConfig:
         return SBEEDConfig(pi_slow_rate=0.001, overlap=True)
     return SBEEDConfig(
         lam=0.1,
-        entropy_target=0.2,
+        entropy_target=0.25,
         k=5,
         trace=0.8,
         dual_log_pi=0.5,
