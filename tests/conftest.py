@@ -9,6 +9,7 @@ os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 import jax
 
 jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_enable_compilation_cache", False)  # a test sees what this code compiles to, nothing older
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What the commands share: complaints in one line, directories, the compiler's cache, a bar that counts."""
+"""What the commands share: complaints in one line, directories, a bar that counts."""
 
 import contextlib
 import os
@@ -22,15 +22,6 @@ def make_directory(field: str, path: Path) -> None:
     except OSError as error:
         raise UserError(f"{field}: cannot create directory '{path}' ({error.strerror})") from None
     require(field, writable, f"directory '{path}' is not writable")
-
-
-def keep_compiled_programs() -> None:
-    """XLA's programs are kept in the user's cache directory, so that the second run starts at once."""
-    import jax
-
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sbeed" / "xla"
-    jax.config.update("jax_compilation_cache_dir", str(cache))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 
 
 @contextlib.contextmanager

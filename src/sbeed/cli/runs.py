@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from sbeed.cli.console import complaints, keep_compiled_programs, require
+from sbeed.cli.console import complaints, require
 from sbeed.training.rundir import METRICS, models, read_rows
 
 if TYPE_CHECKING:
@@ -114,7 +114,6 @@ def _models(run: Path) -> list[Path]:
 @contextmanager
 def _playing(model: Path, env: str | None) -> "Iterator[SBEED]":
     """A saved agent; what goes wrong while it plays is told in one line."""
-    keep_compiled_programs()
     from gymnasium.error import Error as GymnasiumError
 
     from sbeed.api import SBEED

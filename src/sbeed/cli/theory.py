@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from sbeed.cli.console import counting, keep_compiled_programs, make_directory, require
+from sbeed.cli.console import counting, make_directory, require
 
 if TYPE_CHECKING:
     from sbeed.theory.report import Row
@@ -39,8 +39,10 @@ class Theory:
         require("--only", self.only != (), f"name at least one of {', '.join(names)}")
         for name in self.only or ():
             require("--only", name in names, f"no statement is named '{name}'; choose from {', '.join(names)}")
-        keep_compiled_programs()
         from sbeed.theory import report
+        from sbeed.training.compiled import keep_compiled_programs
+
+        keep_compiled_programs()
 
         statements = [s for s in STATEMENTS if self.only is None or s.name in self.only]
         with counting(len(statements), "statements") as advance:
@@ -67,8 +69,10 @@ class Figure:
         require("--seed", 0 <= self.seed < 2**32, f"must lie in [0, 2^32), got {self.seed}")
         require("figure", find_spec("matplotlib") is not None, "needs matplotlib: pip install 'sbeed[plot]'")
         make_directory("--out", self.out)
-        keep_compiled_programs()
         from sbeed.experiments.figures import theory
+        from sbeed.training.compiled import keep_compiled_programs
+
+        keep_compiled_programs()
 
         with counting(len(theory.PANELS), "panels") as advance:
             written = theory.write(self.out, seed=self.seed, progress=advance)

@@ -10,7 +10,7 @@ import tyro
 
 from sbeed.agents.knobs import check_ranges, knob, with_fields
 from sbeed.agents.sbeed.config import SBEEDConfig
-from sbeed.cli.console import UserError, complaints, keep_compiled_programs, require
+from sbeed.cli.console import UserError, complaints, require
 from sbeed.cli.flags import dashed, flags_of, given
 
 
@@ -64,7 +64,6 @@ class Train:
         plan, changes = self._merge(file)
         require("--env", plan.env != "", "name an environment, such as Pendulum-v1")
         require("--workers", 0 <= self.workers <= 1024, f"must lie in 0..1024, got {self.workers}")
-        keep_compiled_programs()
         from gymnasium.error import Error as GymnasiumError
         from jax.errors import JaxRuntimeError
 

@@ -23,6 +23,7 @@ from sbeed.models.host import HostPolicy
 from sbeed.models.policies import Policy
 from sbeed.training import rollout
 from sbeed.training.collect import Collector, Drawing, Exploring, Following
+from sbeed.training.compiled import keep_compiled_programs
 from sbeed.training.members import Members
 from sbeed.training.rollout import Life
 from sbeed.training.sources import Env, OneEnv, host_source, spec_of
@@ -103,6 +104,7 @@ class Trainer:
         for one in configs:
             agent.check(one, self.spec)
 
+        keep_compiled_programs()
         self._members = Members(len(self.seeds))
         self._static = {"agent": agent, "spec": self.spec}
         self._configs = self._members.hold([jax.tree.map(np.float32, one) for one in configs])

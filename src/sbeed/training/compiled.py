@@ -1,0 +1,17 @@
+"""Compiled programs outlive the process that compiled them."""
+
+import os
+from pathlib import Path
+
+import jax
+
+
+def keep_compiled_programs() -> None:
+    """XLA's programs are kept in the user's cache directory, so that the second run starts at once.
+
+    Whoever has chosen a place for them before (JAX_COMPILATION_CACHE_DIR) keeps it.
+    """
+    if jax.config.values["jax_compilation_cache_dir"] is None:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sbeed" / "xla"
+        jax.config.update("jax_compilation_cache_dir", str(cache))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
