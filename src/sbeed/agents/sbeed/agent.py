@@ -19,7 +19,7 @@ from sbeed.agents.sbeed.learner import Learner, actor, check, deployed, encoded,
 from sbeed.agents.sbeed.presets import preset
 from sbeed.data.replay import Replay, newest, sample
 from sbeed.models.nets import MLP
-from sbeed.models.policies import Finite, LinearGaussian, Policy
+from sbeed.models.policies import Finite, LinearGaussian, Normalized, Policy
 from sbeed.ops.prox import capped_step_size, natural_gradient_by_products
 from sbeed.types import Array, EnvSpec, Key, Scalar, Transition
 
@@ -41,7 +41,7 @@ class Seen(NamedTuple):
 
 def iterate(config: SBEEDConfig, spec: EnvSpec, state: Learner, replay: Replay, key: Key) -> tuple[Learner, Metrics]:
     """`updates_per_iteration` updates in one program, then the policy's own where it has any; metrics are means."""
-    state = _observe(config, state, replay)
+    state = observe(config, state, replay)
     together = config.pi_updates_per_iteration is None
 
     def one(state: Learner, k: Key) -> tuple[Learner, Metrics]:
@@ -64,16 +64,18 @@ def iterate(config: SBEEDConfig, spec: EnvSpec, state: Learner, replay: Replay, 
     return state._replace(iteration=state.iteration + 1), jax.tree.map(jnp.mean, metrics)
 
 
-def _observe(config: SBEEDConfig, state: Learner, replay: Replay) -> Learner:
+def observe(config: SBEEDConfig, state: Learner, replay: Replay) -> Learner:
     """Take the newest round into the normalisers."""
     if not (config.normalize_observations or config.normalize_rewards):
         return state
     fresh = newest(replay, config.steps_per_iteration)
     if config.normalize_observations:
         updated = state.normalizer.update(fresh.obs)
-        if config.normalizer_rounds is not None:
-            moves = state.iteration < config.normalizer_rounds
-            updated = jax.tree.map(lambda new, old: jnp.where(moves, new, old), updated, state.normalizer)
+        if config.normalizer_kl is not None:
+            # Another scale makes another policy, unseen by the cap on its steps: the sharper pi, the more so.
+            moved = Normalized(state.pi, state.normalizer).kl(Normalized(state.pi, updated), fresh.obs)
+            taken = jnp.mean(moved) <= config.normalizer_kl
+            updated = jax.tree.map(lambda new, old: jnp.where(taken, new, old), updated, state.normalizer)
         state = state._replace(normalizer=updated)
     if config.normalize_rewards:
         state = state._replace(returns=state.returns.update(fresh.reward, fresh.last, config.gamma))
@@ -123,11 +125,7 @@ def look(config: SBEEDConfig, spec: EnvSpec, state: Learner, batch: Transition) 
     v_next = value(state.V_slow, batch.next_obs)
     if config.V_actions != "policy":
         v_next = config.kappa * value(state.V, batch.next_obs) + (1 - config.kappa) * v_next
-    log_pi = jnp.zeros_like(batch.reward)
-    if _scores_replayed_actions(config):
-        log_pi = _bounded_log_pi(config, spec, state.pi, batch)
-    if config.dual == "critic" and config.k > 1:
-        log_pi = _with_dual(config, state, batch, log_pi, v_next, lam)
+    log_pi = _counted_log_pi(config, spec, state, batch, v_next, lam)
     later = duals.later_actions(config, encoded(spec, state.pi, batch.action), batch.last)
     sent = state.pi.squash(batch.action)
     inputs = _starts(config, batch.obs), _starts(config, sent), None if later is None else _starts(config, later)
@@ -239,9 +237,23 @@ def entropy(pi: Policy, obs: Array, key: Key) -> Array:
     return -distribution.sample(key)[1]
 
 
-def _scores_replayed_actions(config: SBEEDConfig) -> bool:
-    """Whether log pi of replayed actions counts: not for one-step targets of a critic at actions of pi."""
-    return config.dual != "critic" or config.k > 1 or config.V_actions != "policy" or config.pi_gradient != "pathwise"
+def _counted_log_pi(
+    config: SBEEDConfig, spec: EnvSpec, state: Learner, batch: Transition, v_next: Array, lam: Array
+) -> Array:
+    """log pi of the replayed actions as targets count it; 0 where nothing depends on it.   [B, L]"""
+    first = 0 if _scores_first_actions(config) else 1
+    if first == batch.reward.shape[1]:
+        return jnp.zeros_like(batch.reward)
+    log_pi = _bounded_log_pi(config, spec, state.pi, jax.tree.map(lambda x: x[:, first:], batch))
+    log_pi = jnp.pad(log_pi, ((0, 0), (first, 0)))
+    return _with_dual(config, state, batch, log_pi, v_next, lam) if config.dual == "critic" and config.k > 1 else log_pi
+
+
+def _scores_first_actions(config: SBEEDConfig) -> bool:
+    """Whether log pi of a target's first action counts: for Q, whose goal is without it, only in V's or pi's step."""
+    return (
+        config.dual != "critic" or config.all_starts or config.V_actions != "policy" or config.pi_gradient != "pathwise"
+    )
 
 
 def _bounded_log_pi(config: SBEEDConfig, spec: EnvSpec, pi: Policy, batch: Transition) -> Array:
@@ -257,10 +269,10 @@ def _with_dual(
     With a share of 1, r + gamma V(s') - Q(s, a) is what passes along the trace: a correction for off-policy actions
     without importance weights.
     """
-    v = jnp.roll(v_next, 1, axis=1)  # of the state that the step before reached
-    q = state.dual(batch.obs, state.pi.squash(batch.action)).mean(0)
-    mixed = (1 - config.dual_log_pi) * log_pi + config.dual_log_pi * (q - v) / lam
-    return mixed.at[:, 0].set(log_pi[:, 0])
+    q = state.dual(batch.obs[:, 1:], state.pi.squash(batch.action[:, 1:])).mean(0)
+    v = v_next[:, :-1]  # of the state that the step before reached
+    mixed = (1 - config.dual_log_pi) * log_pi[:, 1:] + config.dual_log_pi * (q - v) / lam
+    return log_pi.at[:, 1:].set(mixed)
 
 
 # ------------------------------------------------------------------------------------------------- targets and steps

@@ -90,10 +90,10 @@ class SBEEDConfig:
     activation: Literal["relu", "tanh"] = knob("relu", "of the hidden layers", paper="tanh")
     layer_norm: bool = knob(False, "LayerNorm before each activation of V and rho", paper="no")
     normalize_observations: bool = knob(False, "by running mean and standard deviation", paper="not said")
-    normalizer_rounds: int | None = knob(
+    normalizer_kl: float | None = knob(
         None,
-        "rounds after which observations' normaliser stands still, for it moves pi unseen by KL; unset: never",
-        low=1,
+        "most KL by which a round's statistics may move pi, or they are left out; unset: any",
+        low=0,
     )
     normalize_rewards: bool = knob(
         False, "by the running standard deviation of the discounted return", paper="not said"

@@ -36,7 +36,7 @@ def paper(spec: EnvSpec) -> SBEEDConfig:
         hidden=(64, 64),
         activation="tanh",
         normalize_observations=True,
-        normalizer_rounds=25,
+        normalizer_kl=0.001,
         normalize_rewards=True,
         segment_length=128,
         all_starts=True,
