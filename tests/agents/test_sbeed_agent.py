@@ -295,20 +295,3 @@ def test_a_config_that_cannot_run_is_refused_in_one_line(fields, complaint):
 def test_an_unknown_preset_is_refused_with_the_names():
     with pytest.raises(ValueError, match="preset: must be one of default, paper, got 'fast'"):
         preset("fast", BOX)
-
-
-def test_the_normaliser_moves_only_where_it_hardly_moves_the_policy():
-    config = replace(PLAIN, policy="rbf", normalize_observations=True, normalizer_kl=1e-3, steps_per_iteration=32)
-    state = agent.init(config, BOX, jax.random.key(0))
-    state = state._replace(normalizer=state.normalizer.update(jax.random.normal(jax.random.key(1), (256, 3))))
-    rows = _batch(length=4)
-    path = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), rows._replace(obs=2 * rows.obs + 1))
-    replay = ring.insert(ring.empty(BOX, 64), path)
-
-    def counted(log_std):
-        weights, log_stds = jnp.ones_like(state.pi.weights), jnp.full_like(state.pi.log_std, log_std)
-        pi = eqx.tree_at(lambda p: (p.weights, p.log_std), state.pi, (weights, log_stds))
-        return int(agent.observe(config, state._replace(pi=pi), replay).normalizer.count)
-
-    assert counted(log_std=8.0) == 256 + 32
-    assert counted(log_std=-4.0) == 256

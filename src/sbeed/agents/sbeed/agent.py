@@ -9,18 +9,18 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jax.flatten_util import ravel_pytree
 
+from sbeed.agents import scales
 from sbeed.agents.base import Agent
+from sbeed.agents.players import encoded, follow, kl_step
 from sbeed.agents.sbeed import dual as duals
 from sbeed.agents.sbeed import equations
 from sbeed.agents.sbeed.config import SBEEDConfig
-from sbeed.agents.sbeed.learner import Learner, actor, check, deployed, encoded, init, optimizer, prepare
+from sbeed.agents.sbeed.learner import Learner, actor, check, deployed, init, optimizer, prepare
 from sbeed.agents.sbeed.presets import preset
-from sbeed.data.replay import Replay, newest, sample
+from sbeed.data.replay import Replay, sample
 from sbeed.models.nets import MLP
-from sbeed.models.policies import Finite, LinearGaussian, Normalized, Policy
-from sbeed.ops.prox import capped_step_size, natural_gradient_by_products
+from sbeed.models.policies import Finite, Policy
 from sbeed.types import Array, EnvSpec, Key, Scalar, Transition
 
 Metrics = dict[str, Array]
@@ -41,7 +41,7 @@ class Seen(NamedTuple):
 
 def iterate(config: SBEEDConfig, spec: EnvSpec, state: Learner, replay: Replay, key: Key) -> tuple[Learner, Metrics]:
     """`updates_per_iteration` updates in one program, then the policy's own where it has any; metrics are means."""
-    state = observe(config, state, replay)
+    state = state._replace(scales=scales.observe(config, state.scales, state.pi, replay))
     together = config.pi_updates_per_iteration is None
 
     def one(state: Learner, k: Key) -> tuple[Learner, Metrics]:
@@ -64,33 +64,10 @@ def iterate(config: SBEEDConfig, spec: EnvSpec, state: Learner, replay: Replay, 
     return state._replace(iteration=state.iteration + 1), jax.tree.map(jnp.mean, metrics)
 
 
-def observe(config: SBEEDConfig, state: Learner, replay: Replay) -> Learner:
-    """Take the newest round into the normalisers."""
-    if not (config.normalize_observations or config.normalize_rewards):
-        return state
-    fresh = newest(replay, config.steps_per_iteration)
-    if config.normalize_observations:
-        updated = state.normalizer.update(fresh.obs)
-        if config.normalizer_kl is not None:
-            # Another scale makes another policy, unseen by the cap on its steps: the sharper pi, the more so.
-            moved = Normalized(state.pi, state.normalizer).kl(Normalized(state.pi, updated), fresh.obs)
-            taken = jnp.mean(moved) <= config.normalizer_kl
-            updated = jax.tree.map(lambda new, old: jnp.where(taken, new, old), updated, state.normalizer)
-        state = state._replace(normalizer=updated)
-    if config.normalize_rewards:
-        state = state._replace(returns=state.returns.update(fresh.reward, fresh.last, config.gamma))
-    return state
-
-
 def _batch(config: SBEEDConfig, state: Learner, replay: Replay, key: Key, starts: int, among: int | None) -> Transition:
     """Segments with `starts` starts between them, on the learner's own scale."""
     count = max(1, starts // config.length) if config.all_starts else starts
-    batch = sample(replay, key, count, config.length, among)
-    if config.normalize_observations:
-        batch = batch._replace(obs=state.normalizer(batch.obs), next_obs=state.normalizer(batch.next_obs))
-    if config.normalize_rewards:
-        batch = batch._replace(reward=batch.reward / state.returns.scale)
-    return batch
+    return scales.scaled(config, state.scales, sample(replay, key, count, config.length, among))
 
 
 # ------------------------------------------------------------------------------------------------- one update
@@ -162,7 +139,9 @@ def step_pi(
 
     g = eqx.filter_grad(loss)(state.pi)
     if config.pi_prox == "kl":
-        pi, opt = _kl_step(config, state, batch.obs, g), state.opt["pi"]
+        step_size = _decayed(config, state, config.pi_step_size)
+        caps = {"kl_radius": config.kl_radius, "ridge": config.fisher_ridge}
+        pi, opt = kl_step(state.pi, batch.obs, g, step_size=step_size, **caps), state.opt["pi"]
     else:
         pi, opt = _step(config, state, "pi", g, config.pi_step_size)
     metrics = {}
@@ -173,7 +152,7 @@ def step_pi(
     if config.adapt_lam:
         excess = average_entropy - _entropy_target(config, spec)
         log_lam, lam_opt = _step(config, state, "log_lam", excess, config.lam_step_size)
-    pi_slow = _follow(state.pi_slow, pi, config.pi_slow_rate)
+    pi_slow = follow(state.pi_slow, pi, config.pi_slow_rate)
     state = state._replace(pi=pi, pi_slow=pi_slow, log_lam=log_lam, opt={**state.opt, "pi": opt, "log_lam": lam_opt})
     return state, metrics | {"entropy": average_entropy, "lam_now": seen.lam}
 
@@ -200,7 +179,7 @@ def step_V(
 
     (_, v), g = eqx.filter_value_and_grad(loss, has_aux=True)(state.V)
     V, opt = _step(config, state, "V", g, config.V_step_size)
-    V_slow = _follow(state.V_slow, V, config.slow_rate)
+    V_slow = follow(state.V_slow, V, config.slow_rate)
     goal = seen.delta if soft is None else soft
     metrics = {
         "V": jnp.mean(v),
@@ -332,11 +311,6 @@ def _step(config: SBEEDConfig, state: Learner, name: str, g: Any, step_size: Sca
     return eqx.apply_updates(getattr(state, name), change), opt
 
 
-def _follow(slow: Any, fast: Any, rate: Scalar) -> Any:
-    """The slow copy, a share `rate` nearer to what it follows."""
-    return jax.tree.map(lambda x, y: x + rate * (y - x), slow, fast)
-
-
 def _descend_dual(
     config: SBEEDConfig, state: Learner, seen: Seen, goal: Array
 ) -> tuple[duals.Dual, optax.OptState, Array]:
@@ -361,23 +335,6 @@ def _descend_dual(
         return step(dual, opt), loss, steps + 1
 
     return jax.lax.while_loop(go_on, again, (first, jnp.full_like(first[2], jnp.inf), jnp.ones((), jnp.int32)))[0]
-
-
-def _kl_step(config: SBEEDConfig, state: Learner, obs: Array, g: Any) -> Policy:
-    """The natural gradient step of pi, no longer than `kl_radius` allows."""
-    states = obs.reshape(-1, obs.shape[-1])
-    flat, rebuild = ravel_pytree(state.pi)
-    flat_g = ravel_pytree(g)[0]
-    if isinstance(state.pi, LinearGaussian):
-        direction = ravel_pytree(state.pi.natural_gradient(states, g, config.fisher_ridge))[0]
-    else:
-        direction = natural_gradient_by_products(
-            lambda w: jnp.mean(state.pi.kl(rebuild(w), states)), flat, flat_g, damping=config.fisher_ridge
-        ).x
-    size = capped_step_size(
-        flat_g, direction, step_size=_decayed(config, state, config.pi_step_size), kl_radius=config.kl_radius
-    )
-    return rebuild(flat - size * direction)
 
 
 SBEED = Agent("sbeed", preset, check, init, prepare, iterate, actor, deployed)

@@ -1,6 +1,5 @@
 """What learning changes, and how it begins: a config that can run, a first state, what the warm-up's data set."""
 
-from dataclasses import fields
 from typing import NamedTuple
 
 import equinox as eqx
@@ -8,27 +7,19 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from sbeed.agents import players, scales
 from sbeed.agents.knobs import check_ranges
+from sbeed.agents.players import encoded, make_policy, traced_floats
 from sbeed.agents.sbeed import dual as duals
 from sbeed.agents.sbeed.config import SBEEDConfig
-from sbeed.data.replay import Replay, newest, sample
-from sbeed.models.features import FourierFeatures, Identity, median_bandwidth
+from sbeed.agents.scales import Scales
+from sbeed.data.replay import Replay, sample
+from sbeed.models.features import FourierFeatures, median_bandwidth
 from sbeed.models.nets import MLP
-from sbeed.models.normalize import Normalizer, ReturnScale
-from sbeed.models.policies import (
-    Categorical,
-    Gaussian,
-    LinearCategorical,
-    LinearGaussian,
-    Normalized,
-    Policy,
-    TanhGaussian,
-)
+from sbeed.models.policies import Policy
 from sbeed.types import Array, EnvSpec, Key, Scalar
 
-_FLOATS = [f.name for f in fields(SBEEDConfig) if f.type in (float, "float")]
-_STATIC = [f.name for f in fields(SBEEDConfig) if f.name not in _FLOATS]
-jax.tree_util.register_dataclass(SBEEDConfig, data_fields=_FLOATS, meta_fields=_STATIC)
+traced_floats(SBEEDConfig)
 
 
 class Learner(NamedTuple):
@@ -40,8 +31,7 @@ class Learner(NamedTuple):
     V_slow: MLP
     dual: duals.Dual
     log_lam: Array
-    normalizer: Normalizer
-    returns: ReturnScale
+    scales: Scales
     opt: dict[str, optax.OptState]
     iteration: Array
 
@@ -84,7 +74,16 @@ def check(config: SBEEDConfig, spec: EnvSpec) -> None:
 
 def init(config: SBEEDConfig, spec: EnvSpec, key: Key) -> Learner:
     k_pi, k_V, k_dual = jax.random.split(key, 3)
-    pi = make_policy(config, spec, k_pi)
+    pi = make_policy(
+        spec,
+        k_pi,
+        kind=config.policy,
+        squash=config.squash,
+        hidden=config.hidden,
+        activation=config.activation,
+        features=config.features,
+        initial_std=config.initial_std,
+    )
     V = MLP(
         (spec.observation_size, *config.hidden, 1),
         key=k_V,
@@ -93,45 +92,16 @@ def init(config: SBEEDConfig, spec: EnvSpec, key: Key) -> Learner:
     )
     dual = duals.init(config, spec, k_dual)
     log_lam = jnp.log(jnp.asarray(config.lam, jnp.float32))
-    players = {"pi": pi, "V": V, "dual": dual, "log_lam": log_lam}
-    opt = {name: optimizer(config, 0.0).init(eqx.filter(p, eqx.is_array)) for name, p in players.items()}
-    return Learner(
-        pi, pi, V, V, dual, log_lam, Normalizer(spec.observation_size), ReturnScale(), opt, jnp.zeros((), jnp.int32)
-    )
-
-
-def make_policy(config: SBEEDConfig, spec: EnvSpec, key: Key) -> Policy:
-    sizes = (spec.observation_size, *config.hidden)
-    log_std = jnp.full(spec.action_size, jnp.log(config.initial_std), jnp.float32)
-    if config.policy == "mlp":
-        outputs = 2 * spec.action_size if spec.action_kind == "box" and config.squash else spec.action_size
-        # A small last layer: the first policy is nearly the same in every state.
-        net = MLP((*sizes, outputs), key=key, activation=config.activation, last_scale=0.01)
-        if spec.action_kind == "discrete":
-            return Categorical(net)
-        return TanhGaussian(net) if config.squash else Gaussian(net, log_std)
-    if config.policy == "table":
-        features: FourierFeatures | Identity = Identity(spec.observation_size, constant=False)
-    else:
-        features = FourierFeatures(spec.observation_size, config.features, key=key)
-    weights = jnp.zeros((features.size, spec.action_size), jnp.float32)
-    return (
-        LinearGaussian(features, weights, log_std)
-        if spec.action_kind == "box"
-        else LinearCategorical(features, weights)
-    )
+    each = {"pi": pi, "V": V, "dual": dual, "log_lam": log_lam}
+    opt = {name: optimizer(config, 0.0).init(eqx.filter(p, eqx.is_array)) for name, p in each.items()}
+    return Learner(pi, pi, V, V, dual, log_lam, scales.init(spec.observation_size), opt, jnp.zeros((), jnp.int32))
 
 
 def prepare(config: SBEEDConfig, spec: EnvSpec, state: Learner, replay: Replay, key: Key) -> Learner:
     """Once, with the warm-up's data: the normalisers' first statistics and the bandwidth of random features."""
     batch = jax.tree.map(lambda x: x[:, 0], sample(replay, key, 4096, 1))
-    obs = batch.obs
-    if config.normalize_observations:
-        state = state._replace(normalizer=state.normalizer.update(obs))
-        obs = state.normalizer(obs)
-    if config.normalize_rewards:
-        path = newest(replay, min(config.warmup, config.replay_capacity))
-        state = state._replace(returns=state.returns.update(path.reward, path.last, config.gamma))
+    state = state._replace(scales=scales.begin(config, state.scales, batch.obs, replay))
+    obs = scales.scaled(config, state.scales, batch).obs
     if isinstance(getattr(state.pi, "features", None), FourierFeatures):
         pi = eqx.tree_at(lambda p: p.features.bandwidth, state.pi, median_bandwidth(obs))
         state = state._replace(pi=pi, pi_slow=pi)
@@ -142,7 +112,7 @@ def prepare(config: SBEEDConfig, spec: EnvSpec, state: Learner, replay: Replay, 
 
 def actor(config: SBEEDConfig, state: Learner) -> Policy:
     """Who collects: pi, on observations normalised as it is used to."""
-    return Normalized(state.pi, state.normalizer) if config.normalize_observations else state.pi
+    return scales.acting(config, state.scales, state.pi)
 
 
 def deployed(config: SBEEDConfig, state: Learner) -> Policy:
@@ -150,11 +120,5 @@ def deployed(config: SBEEDConfig, state: Learner) -> Policy:
     return actor(config, state._replace(pi=state.pi_slow))
 
 
-def encoded(spec: EnvSpec, pi: Policy, action: Array) -> Array:
-    """Actions as vectors: what the environment gets of a box, one-hot if discrete."""
-    return pi.squash(action) if spec.action_kind == "box" else jax.nn.one_hot(action, spec.action_size)
-
-
 def optimizer(config: SBEEDConfig, step_size: Scalar) -> optax.GradientTransformation:
-    rule = optax.adam(step_size) if config.optimizer == "adam" else optax.sgd(step_size)
-    return rule if config.max_grad_norm is None else optax.chain(optax.clip_by_global_norm(config.max_grad_norm), rule)
+    return players.optimizer(config.optimizer, step_size, config.max_grad_norm)

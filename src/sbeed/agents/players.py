@@ -1,0 +1,92 @@
+"""What several agents' players are made of, and how they step."""
+
+from dataclasses import fields
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax.flatten_util import ravel_pytree
+
+from sbeed.models.features import FourierFeatures, Identity
+from sbeed.models.nets import MLP
+from sbeed.models.policies import (
+    Categorical,
+    Gaussian,
+    LinearCategorical,
+    LinearGaussian,
+    Policy,
+    TanhGaussian,
+)
+from sbeed.ops.prox import capped_step_size, natural_gradient_by_products
+from sbeed.types import Array, EnvSpec, Key, Scalar
+
+
+def traced_floats(config: type) -> type:
+    """Decorates a config: its float fields may be traced, so that members may differ in them; the rest is static."""
+    floats = [f.name for f in fields(config) if f.type in (float, "float")]
+    static = [f.name for f in fields(config) if f.name not in floats]
+    return jax.tree_util.register_dataclass(config, data_fields=floats, meta_fields=static)
+
+
+def make_policy(
+    spec: EnvSpec,
+    key: Key,
+    *,
+    kind: str,
+    squash: bool,
+    hidden: tuple[int, ...],
+    activation: str,
+    features: int,
+    initial_std: Scalar,
+) -> Policy:
+    """kind: "mlp", "rbf" (linear in random features) or "table" (of discrete observations)."""
+    box = spec.action_kind == "box"
+    log_std = jnp.full(spec.action_size, jnp.log(initial_std), jnp.float32)
+    if kind == "mlp":
+        outputs = 2 * spec.action_size if box and squash else spec.action_size
+        # A small last layer: the first policy is nearly the same in every state.
+        net = MLP((spec.observation_size, *hidden, outputs), key=key, activation=activation, last_scale=0.01)
+        if not box:
+            return Categorical(net)
+        return TanhGaussian(net) if squash else Gaussian(net, log_std)
+    if kind == "table":
+        phi: FourierFeatures | Identity = Identity(spec.observation_size, constant=False)
+    else:
+        phi = FourierFeatures(spec.observation_size, features, key=key)
+    weights = jnp.zeros((phi.size, spec.action_size), jnp.float32)
+    return LinearGaussian(phi, weights, log_std) if box else LinearCategorical(phi, weights)
+
+
+def encoded(spec: EnvSpec, pi: Policy, action: Array) -> Array:
+    """Actions as vectors: what the environment gets of a box, one-hot if discrete."""
+    return pi.squash(action) if spec.action_kind == "box" else jax.nn.one_hot(action, spec.action_size)
+
+
+def optimizer(kind: str, step_size: Scalar, max_grad_norm: float | None = None) -> optax.GradientTransformation:
+    """kind: "adam" or "sgd"."""
+    rule = optax.adam(step_size) if kind == "adam" else optax.sgd(step_size)
+    return rule if max_grad_norm is None else optax.chain(optax.clip_by_global_norm(max_grad_norm), rule)
+
+
+def follow(slow: Any, fast: Any, rate: Scalar) -> Any:
+    """The slow copy, a share `rate` nearer to what it follows."""
+    return jax.tree.map(lambda x, y: x + rate * (y - x), slow, fast)
+
+
+def natural_gradient(pi: Policy, obs: Array, g: Any, *, ridge: Scalar) -> tuple[Array, Array, Any]:
+    """F^-1 g and g as vectors, and what makes a policy of one again.   obs: [..., n]"""
+    states = obs.reshape(-1, obs.shape[-1])
+    flat, rebuild = ravel_pytree(pi)
+    flat_g = ravel_pytree(g)[0]
+    if isinstance(pi, LinearGaussian):
+        return ravel_pytree(pi.natural_gradient(states, g, ridge))[0], flat_g, rebuild
+    found = natural_gradient_by_products(lambda w: jnp.mean(pi.kl(rebuild(w), states)), flat, flat_g, damping=ridge)
+    return found.x, flat_g, rebuild
+
+
+def kl_step(pi: Policy, obs: Array, g: Any, *, step_size: Scalar, kl_radius: Scalar, ridge: Scalar) -> Policy:
+    """The natural gradient step of pi, no longer than `kl_radius` allows."""
+    direction, flat_g, rebuild = natural_gradient(pi, obs, g, ridge=ridge)
+    size = capped_step_size(flat_g, direction, step_size=step_size, kl_radius=kl_radius)
+    return rebuild(ravel_pytree(pi)[0] - size * direction)
