@@ -11,8 +11,11 @@ import pytest
 import yaml
 
 from sbeed import cli
+from sbeed.agents.configs import CONFIGS
+from sbeed.agents.registry import AGENTS
 from sbeed.agents.sbeed.config import SBEEDConfig
 from sbeed.cli.flags import spell_out, switches
+from sbeed.cli.train import chosen_agent
 from sbeed.training import rundir
 
 # The same sizes as in test_api: compiled once if both run in one process.
@@ -88,6 +91,15 @@ def test_flags_win_over_the_file_and_the_file_over_the_preset(tmp_path, capsys):
     assert [settings[name] for name in ("lam", "eta", "squash", "layer_norm")] == [0.125, 0.25, False, True]
 
 
+def test_a_flag_or_a_file_chooses_the_algorithm(tmp_path):
+    (tmp_path / "own.yaml").write_text("agent: pcl")
+    own = ["--config", str(tmp_path / "own.yaml")]
+    assert [chosen_agent(args) for args in ([], own, ["--agent=pcl"], [*own, "--agent", "sbeed"])] == [
+        "sbeed", "pcl", "pcl", "sbeed",
+    ]  # fmt: skip
+    assert set(CONFIGS) == set(AGENTS)
+
+
 def test_switches_are_spelled_out():
     names = switches(SBEEDConfig)
     assert spell_out(["train", "--no-squash", "--layer_norm", "--lam", "1"], names) == [
@@ -119,7 +131,8 @@ def test_every_field_is_a_line_of_help(capsys):
         (["--entropy-target", "nan"], ["--entropy-target: must lie in (-inf, inf)"]),
         (["--eta", "1.5"], ["--eta: ", "[0, 1]", "1.5"]),
         (["--env", "Pendulum-v1", "--k", "200", "--segment-length", "200"], ["--k: ", "replay", "200"]),
-        (["--dual", "none"], ["--dual", "none", "critic"]),
+        (["--dual", "nothing"], ["--dual", "nothing", "critic"]),
+        (["--agent", "dqn"], ["--agent: ", "dqn", "sbeed"]),
         (["--env", "Pendulum-v1", "--preset", "best"], ["--preset: ", "best", "paper"]),
         (["--steps", "0"], ["--steps: "]),
         (["--seed", "-1"], ["--seed: "]),

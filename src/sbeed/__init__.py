@@ -8,6 +8,8 @@ __version__ = "0.1.0"
 # What a user imports, and where it lives. Loaded when first asked for: `import sbeed` takes no jax with it.
 _HOMES = {
     "SBEED": "sbeed.api",
+    "PCL": "sbeed.api",
+    "Algorithm": "sbeed.api",
     "Score": "sbeed.api",
     "SBEEDConfig": "sbeed.agents.sbeed.config",
     "RunSpec": "sbeed.training.run",
@@ -27,7 +29,7 @@ __all__ = ["__version__", *_HOMES]  # noqa: PLE0604  the names are strings, and 
 
 if TYPE_CHECKING:
     from sbeed.agents.sbeed.config import SBEEDConfig
-    from sbeed.api import SBEED, Score
+    from sbeed.api import PCL, SBEED, Algorithm, Score
     from sbeed.envs.base import EnvironmentFault, HostEnv, JaxEnv
     from sbeed.envs.noise import StochasticTransition
     from sbeed.training.files import DamagedModel

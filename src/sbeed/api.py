@@ -7,12 +7,13 @@ from dataclasses import asdict
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import gymnasium
 import jax
 import numpy as np
 
+from sbeed.agents.base import Agent
 from sbeed.agents.knobs import converted, with_fields
 from sbeed.agents.registry import find
 from sbeed.envs import spaces
@@ -50,8 +51,8 @@ class Task(NamedTuple):
     noise: float = 0.0
 
 
-class SBEED:
-    """Smoothed Bellman error embedding, on one environment.
+class Algorithm:
+    """An agent of one kind, on one environment: what is said here holds for SBEED, PCL and all the others.
 
     policy: "MlpPolicy", "RbfPolicy", "TabularPolicy", or None for the preset's own. env: a Gymnasium id or a name such
     as "jax:pendulum", a Gymnasium environment or vector environment, or a JAX environment. eval_env: where `evaluate`
@@ -60,7 +61,7 @@ class SBEED:
     to an action in [-1, 1], or an integer. config_fields: any field of the config, over the preset's.
     """
 
-    agent = find("sbeed")
+    agent: ClassVar[Agent]
 
     def __init__(
         self,
@@ -70,7 +71,7 @@ class SBEED:
         preset: str = "default",
         seed: int = 0,
         eval_env: OneEnv | None = None,
-        behaviour: "SBEED | Rule | str" = "current",
+        behaviour: "Algorithm | Rule | str" = "current",
         noise: float = 0.0,
         **config_fields: Any,
     ):
@@ -203,7 +204,7 @@ class SBEED:
 
     def _make_trainer(self, env: Env, task: Task, eval_env: OneEnv | None) -> Trainer:
         behaviour = self._behaviour
-        if isinstance(behaviour, SBEED):
+        if isinstance(behaviour, Algorithm):
             behaviour = behaviour.policy
         elif behaviour == "current":
             behaviour = None
@@ -238,16 +239,35 @@ class SBEED:
 
     @classmethod
     def load(cls, path: str | Path, env: Env | None = None) -> Self:
-        """A saved agent, for `env`, or for the environment that its file names; without either it only predicts."""
+        """A saved agent, for `env`, or for the environment that its file names; without either it only predicts.
+
+        `Algorithm.load` takes agents of every kind.
+        """
         about = read_about(Path(path))
-        if about.agent != cls.agent.name:
+        kind = ALGORITHMS[about.agent]
+        if not issubclass(kind, cls):
             raise files.DamagedModel(f"'{path}' holds an agent of another kind, {about.agent!r}")
-        like = jax.eval_shape(lambda key: cls.agent.init(about.config, about.task.spec, key), jax.random.key(0))
-        found = cls.__new__(cls)
+        like = jax.eval_shape(lambda key: kind.agent.init(about.config, about.task.spec, key), jax.random.key(0))
+        found = kind.__new__(kind)
         found._be(about, state=files.load(Path(path), like))
         if env is not None:
             found.set_env(env)
         return found
+
+
+class SBEED(Algorithm):
+    """Smoothed Bellman error embedding: V and pi in the primal, rho in the dual."""
+
+    agent = find("sbeed")
+
+
+class PCL(Algorithm):
+    """Path consistency learning: SBEED without a dual. The default is its trust-region form, `paper` the plain one."""
+
+    agent = find("pcl")
+
+
+ALGORITHMS: dict[str, type[Algorithm]] = {kind.agent.name: kind for kind in (SBEED, PCL)}
 
 
 # ------------------------------------------------------------------------------------------------- runs and their files
@@ -373,7 +393,7 @@ def _count(name: str, value: Any, low: int = 1) -> int:
     return number
 
 
-def _as_function(callback: Any, agent: SBEED) -> Callable[[], bool | None]:
+def _as_function(callback: Any, agent: Algorithm) -> Callable[[], bool | None]:
     """What to call after an iteration: a function of the agent, or `on_step()`, as SB3's CheckpointCallback has it."""
     if callback is None:
         return lambda: None

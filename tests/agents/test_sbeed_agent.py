@@ -295,3 +295,31 @@ def test_a_config_that_cannot_run_is_refused_in_one_line(fields, complaint):
 def test_an_unknown_preset_is_refused_with_the_names():
     with pytest.raises(ValueError, match="preset: must be one of default, paper, got 'fast'"):
         preset("fast", BOX)
+
+
+def test_without_a_dual_it_is_path_consistency_learning():
+    with_dual = replace(PLAIN, eta=0.0, k=4, segment_length=4, trace=0.5)
+    (one, _), (two, _) = (_updated(config) for config in (with_dual, replace(with_dual, dual="none")))
+    assert two.dual is None
+    _assert_close((one.pi, one.V), (two.pi, two.V), 0)
+
+
+def test_a_lagged_prior_takes_its_log_density_off():
+    config = replace(PLAIN, prior="lagged", prior_rate=0.0)
+    state, batch = agent.init(config, BOX, jax.random.key(0)), _batch(length=1)
+    other = agent.init(config, BOX, jax.random.key(1)).pi
+    relative = agent.look(config, BOX, state._replace(prior=other), batch)
+    plain = agent.look(PLAIN, BOX, state._replace(prior=None), batch)
+    np.testing.assert_allclose(plain.log_pi - relative.log_pi, other.log_prob(batch.obs, batch.action), atol=1e-5)
+    # To itself there is no distance: lam then counts for nothing.
+    np.testing.assert_allclose(agent.look(config, BOX, state, batch).log_pi, 0, atol=1e-6)
+
+
+@pytest.mark.parametrize(("shift", "rises"), [(0.0, False), (1.0, True)])
+def test_lam_holds_the_policy_near_its_prior(shift, rises):
+    config = replace(PLAIN, prior="lagged", adapt_lam=True, kl_target=0.01, policy="rbf")
+    state = agent.init(config, BOX, jax.random.key(0))
+    far = eqx.tree_at(lambda pi: pi.weights, state.pi, state.pi.weights + shift)
+    after, metrics = _update(config, BOX, state._replace(prior=far), _batch(length=1), jax.random.key(0))
+    assert bool(after.log_lam > state.log_lam) is rises
+    assert bool(metrics["prior_kl"] > config.kl_target) is rises

@@ -1,9 +1,9 @@
 """Agents by name: a closed list, so that a file or a flag can name one of these and nothing else."""
 
 from sbeed.agents.base import Agent
-from sbeed.agents.sbeed.agent import SBEED
+from sbeed.agents.sbeed.agent import PCL, SBEED
 
-AGENTS: dict[str, Agent] = {agent.name: agent for agent in (SBEED,)}
+AGENTS: dict[str, Agent] = {agent.name: agent for agent in (SBEED, PCL)}
 
 
 def find(name: str) -> Agent:

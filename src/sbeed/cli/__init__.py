@@ -12,16 +12,15 @@ from typing import Any
 import tyro
 
 from sbeed import __version__
-from sbeed.agents.sbeed.config import SBEEDConfig
+from sbeed.agents.configs import CONFIGS
 from sbeed.cli.console import UserError
 from sbeed.cli.flags import spell_out, switches
 from sbeed.cli.runs import Eval, Plot, Video
 from sbeed.cli.theory import Figure, Theory
-from sbeed.cli.train import Train
+from sbeed.cli.train import chosen_agent, train_command
 
 DESCRIPTION = "SBEED: reinforcement learning that solves the Bellman equation by convergent optimisation."
 COMMANDS: dict[str, Callable[..., Any]] = {
-    "train": Train,
     "eval": Eval,
     "video": Video,
     "plot": Plot,
@@ -61,10 +60,12 @@ def main(args: Sequence[str] | None = None) -> None:
 
 def _parse(args: list[str]) -> Callable[[], int]:
     """The chosen command with its fields; wrong input becomes one line instead of tyro's box."""
-    args, complaint = spell_out(args, switches(SBEEDConfig)), io.StringIO()
+    agent, complaint = chosen_agent(args), io.StringIO()
+    args = spell_out(args, switches(CONFIGS[agent]))
+    commands: dict[str, Callable[..., Any]] = {"train": train_command(agent), **COMMANDS}
     try:
         with contextlib.redirect_stderr(complaint):
-            return tyro.extras.subcommand_cli_from_dict(COMMANDS, prog="sbeed", description=DESCRIPTION, args=args)
+            return tyro.extras.subcommand_cli_from_dict(commands, prog="sbeed", description=DESCRIPTION, args=args)
     except SystemExit as stop:
         if stop.code in (0, None):
             raise

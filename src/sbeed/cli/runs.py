@@ -14,7 +14,7 @@ from sbeed.cli.console import complaints, require
 from sbeed.training.rundir import METRICS, models, read_rows
 
 if TYPE_CHECKING:
-    from sbeed.api import SBEED
+    from sbeed.api import Algorithm
 
 
 @dataclass(frozen=True)
@@ -112,14 +112,14 @@ def _models(run: Path) -> list[Path]:
 
 
 @contextmanager
-def _playing(model: Path, env: str | None) -> "Iterator[SBEED]":
+def _playing(model: Path, env: str | None) -> "Iterator[Algorithm]":
     """A saved agent; what goes wrong while it plays is told in one line."""
     from gymnasium.error import Error as GymnasiumError
 
-    from sbeed.api import SBEED
+    from sbeed.api import Algorithm
     from sbeed.envs.base import EnvironmentFault
 
     with complaints(ValueError, OSError, GymnasiumError, ImportError, EnvironmentFault):
-        agent = SBEED.load(model, env=env)
+        agent = Algorithm.load(model, env=env)
         yield agent
         agent.close()

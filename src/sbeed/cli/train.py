@@ -1,15 +1,16 @@
 """`sbeed train`: every setting is a flag, and a key of a YAML or JSON file."""
 
 import contextlib
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, make_dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import tyro
 
+from sbeed.agents.configs import CONFIGS
 from sbeed.agents.knobs import check_ranges, knob, with_fields
-from sbeed.agents.sbeed.config import SBEEDConfig
 from sbeed.cli.console import UserError, complaints, require
 from sbeed.cli.flags import dashed, flags_of, given
 
@@ -19,7 +20,7 @@ class Plan:
     """The settings of a run that are not the algorithm's."""
 
     env: str = knob("", "a Gymnasium id such as Hopper-v5, or jax:pendulum, jax:cartpole, jax:lqr")
-    agent: Literal["sbeed"] = knob("sbeed", "the algorithm")
+    agent: str = knob("sbeed", f"the algorithm: {', '.join(CONFIGS)}")
     preset: str = knob("default", "the settings to start from: default, what we recommend, or paper")
     steps: int = knob(1_000_000, "environment steps of each agent, exactly", low=1)
     seed: int = knob(0, "seed of the first agent", low=0)
@@ -32,14 +33,8 @@ class Plan:
 
 if TYPE_CHECKING:
     PlanFlags: TypeAlias = Any
-    SBEEDFlags: TypeAlias = Any
 else:
     PlanFlags = flags_of(Plan, "What to train, for how long, and how often to look.", show_defaults=True)
-    SBEEDFlags = flags_of(
-        SBEEDConfig,
-        "The algorithm's settings, as keys with underscores; those not given are the preset's.",
-        show_defaults=False,
-    )
 
 
 @dataclass(frozen=True)
@@ -49,7 +44,7 @@ class Train:
     out: Path
     """Directory of the run; it must not exist or be empty."""
     plan: Annotated[PlanFlags, tyro.conf.OmitArgPrefixes]
-    settings: Annotated[SBEEDFlags, tyro.conf.OmitArgPrefixes]
+    settings: Any  # flags of the algorithm's own (`train_command`)
     config: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None
     """YAML or JSON file with any of the settings below; flags win over it. A run's config.yaml is one."""
     workers: int = 0
@@ -98,8 +93,10 @@ class Train:
         with self._complaints(ValueError):
             plan = with_fields(Plan(), {name: value for name, value in merged.items() if name in names})
             check_ranges(plan)
+            if plan.agent not in CONFIGS:
+                raise ValueError(f"agent: must be one of {', '.join(CONFIGS)}, got {plan.agent!r}")
             changes = {name: value for name, value in merged.items() if name not in names}
-            check_ranges(with_fields(SBEEDConfig(), changes))
+            check_ranges(with_fields(CONFIGS[plan.agent](), changes))
         return plan, changes
 
     @contextlib.contextmanager
@@ -112,3 +109,27 @@ class Train:
             name, colon, rest = str(error).partition(": ")
             by_flag = name in given(self.plan) or name in given(self.settings)
             raise UserError(f"--{dashed(name)}: {rest}" if colon and by_flag else str(error)) from None
+
+
+def train_command(agent: str) -> type[Train]:
+    """`Train` with the flags of that algorithm."""
+    flags = flags_of(
+        CONFIGS[agent],
+        f"The settings of {agent}, as keys with underscores; those not given are the preset's.",
+        show_defaults=False,
+    )
+    settings = ("settings", Annotated[flags, tyro.conf.OmitArgPrefixes])
+    return make_dataclass("Train", [settings], bases=(Train,), frozen=True, namespace={"__doc__": Train.__doc__})
+
+
+def chosen_agent(args: Sequence[str]) -> str:
+    """The algorithm that --agent names, or the file of --config: the other flags are its own. Complaints come later."""
+    words = [part for arg in args for part in arg.split("=", 1)]
+    named = dict(pairwise(words))
+    agent = named.get("--agent")
+    if agent is None and "--config" in named:
+        from sbeed.training.rundir import read_config
+
+        with contextlib.suppress(ValueError, OSError):
+            agent = read_config(Path(named["--config"])).get("agent")
+    return agent if agent in CONFIGS else "sbeed"

@@ -17,7 +17,7 @@ from sbeed.agents.sbeed import dual as duals
 from sbeed.agents.sbeed import equations
 from sbeed.agents.sbeed.config import SBEEDConfig
 from sbeed.agents.sbeed.learner import Learner, actor, check, deployed, init, optimizer, prepare
-from sbeed.agents.sbeed.presets import preset
+from sbeed.agents.sbeed.presets import pcl_preset, preset
 from sbeed.data.replay import Replay, sample
 from sbeed.models.nets import MLP
 from sbeed.models.policies import Finite, Policy
@@ -111,12 +111,14 @@ def look(config: SBEEDConfig, spec: EnvSpec, state: Learner, batch: Transition) 
 
 def step_dual(config: SBEEDConfig, state: Learner, seen: Seen) -> tuple[Learner, Metrics]:
     """Algorithm 2 takes one step; Algorithm 1 as many as its tolerance asks for, or solves for the last layer."""
+    if state.dual is None:
+        return state, {}
     goal = seen.delta + seen.lam * _starts(config, seen.log_pi)
     if config.dual != "critic":
         goal = seen.delta - value(state.V, seen.inputs[0])
     dual, opt = state.dual, state.opt["dual"]
     if config.dual != "linear" or config.dual_features == "hidden":
-        dual, opt, residual = _descend_dual(config, state, seen, goal)
+        dual, opt, residual = _descend_dual(config, state, dual, seen, goal)
     if config.dual == "linear":
         dual = duals.solve(dual, seen.inputs, goal, config.dual_l2)
         residual = equations.dual_loss(goal.ravel(), dual(*seen.inputs)[0].ravel())
@@ -134,7 +136,7 @@ def step_pi(
         if config.pi_gradient != "score":
             total -= jnp.mean(soft_values(state, pi, obs, key))
         if config.pi_gradient != "pathwise":
-            total -= jnp.mean(_score_weight(config, state, seen) * _path_log_pi(config, spec, pi, batch))
+            total -= jnp.mean(_score_weight(config, state, seen) * _path_log_pi(config, spec, state, pi, batch))
         return total
 
     g = eqx.filter_grad(loss)(state.pi)
@@ -151,9 +153,17 @@ def step_pi(
     log_lam, lam_opt = state.log_lam, state.opt["log_lam"]
     if config.adapt_lam:
         excess = average_entropy - _entropy_target(config, spec)
+        if state.prior is not None:
+            metrics["prior_kl"] = jnp.mean(state.pi.kl(state.prior, obs))
+            excess = config.kl_target - metrics["prior_kl"]
         log_lam, lam_opt = _step(config, state, "log_lam", excess, config.lam_step_size)
-    pi_slow = follow(state.pi_slow, pi, config.pi_slow_rate)
-    state = state._replace(pi=pi, pi_slow=pi_slow, log_lam=log_lam, opt={**state.opt, "pi": opt, "log_lam": lam_opt})
+    state = state._replace(
+        pi=pi,
+        pi_slow=follow(state.pi_slow, pi, config.pi_slow_rate),
+        prior=None if state.prior is None else follow(state.prior, pi, config.prior_rate),
+        log_lam=log_lam,
+        opt={**state.opt, "pi": opt, "log_lam": lam_opt},
+    )
     return state, metrics | {"entropy": average_entropy, "lam_now": seen.lam}
 
 
@@ -201,10 +211,15 @@ def value(V: MLP, obs: Array) -> Array:
 def soft_values(state: Learner, pi: Policy, obs: Array, key: Key) -> Array:
     """min Q - lam log pi at an action of pi, differentiable in pi; if actions are discrete, its mean over them."""
     lam = jnp.exp(state.log_lam)
+    assert state.dual is not None  # `check` has seen to it
     if state.dual.discrete:
-        log_pi = pi.distribution(obs).log_probs
-        return jnp.sum(jnp.exp(log_pi) * (state.dual.all_actions(obs).min(0) - lam * log_pi), axis=-1)
+        log_pi = relative = pi.distribution(obs).log_probs
+        if state.prior is not None:
+            relative = log_pi - state.prior.distribution(obs).log_probs
+        return jnp.sum(jnp.exp(log_pi) * (state.dual.all_actions(obs).min(0) - lam * relative), axis=-1)
     raw, log_pi = pi.sample(obs, key)
+    if state.prior is not None:
+        log_pi -= state.prior.log_prob(obs, raw)
     return state.dual(obs, pi.squash(raw)).min(0) - lam * log_pi
 
 
@@ -223,7 +238,7 @@ def _counted_log_pi(
     first = 0 if _scores_first_actions(config) else 1
     if first == batch.reward.shape[1]:
         return jnp.zeros_like(batch.reward)
-    log_pi = _bounded_log_pi(config, spec, state.pi, jax.tree.map(lambda x: x[:, first:], batch))
+    log_pi = _bounded_log_pi(config, spec, state, state.pi, jax.tree.map(lambda x: x[:, first:], batch))
     log_pi = jnp.pad(log_pi, ((0, 0), (first, 0)))
     return _with_dual(config, state, batch, log_pi, v_next, lam) if config.dual == "critic" and config.k > 1 else log_pi
 
@@ -235,9 +250,13 @@ def _scores_first_actions(config: SBEEDConfig) -> bool:
     )
 
 
-def _bounded_log_pi(config: SBEEDConfig, spec: EnvSpec, pi: Policy, batch: Transition) -> Array:
+def _bounded_log_pi(config: SBEEDConfig, spec: EnvSpec, state: Learner, pi: Policy, batch: Transition) -> Array:
+    """log pi, or log pi / prior where there is one, of the replayed actions.   [B, L]"""
     bound = config.log_pi_clip * (spec.action_size if spec.action_kind == "box" else 1)
-    return jnp.clip(pi.log_prob(batch.obs, batch.action), -bound, bound)
+    log_pi = pi.log_prob(batch.obs, batch.action)
+    if state.prior is not None:
+        log_pi -= state.prior.log_prob(batch.obs, batch.action)
+    return jnp.clip(log_pi, -bound, bound)
 
 
 def _with_dual(
@@ -248,6 +267,7 @@ def _with_dual(
     With a share of 1, r + gamma V(s') - Q(s, a) is what passes along the trace: a correction for off-policy actions
     without importance weights.
     """
+    assert state.dual is not None
     q = state.dual(batch.obs[:, 1:], state.pi.squash(batch.action[:, 1:])).mean(0)
     v = v_next[:, :-1]  # of the state that the step before reached
     mixed = (1 - config.dual_log_pi) * log_pi[:, 1:] + config.dual_log_pi * (q - v) / lam
@@ -270,9 +290,9 @@ def _targets(config: SBEEDConfig, batch: Transition, log_pi: Array, v_next: Arra
     return _starts(config, delta)
 
 
-def _path_log_pi(config: SBEEDConfig, spec: EnvSpec, pi: Policy, batch: Transition) -> Array:
+def _path_log_pi(config: SBEEDConfig, spec: EnvSpec, state: Learner, pi: Policy, batch: Transition) -> Array:
     """What a target holds of log pi, sum_i (gamma trace)^i log pi(a_t+i|s_t+i) = -d delta / d lam; or its first term"""
-    log_pi = _bounded_log_pi(config, spec, pi, batch)
+    log_pi = _bounded_log_pi(config, spec, state, pi, batch)
     if config.pi_credit == "first":
         return _starts(config, log_pi)
     nothing = jnp.zeros_like(batch.reward)
@@ -282,6 +302,8 @@ def _path_log_pi(config: SBEEDConfig, spec: EnvSpec, pi: Policy, batch: Transiti
 
 def _nu(config: SBEEDConfig, state: Learner, seen: Seen) -> Array:
     """rho - V at each start."""
+    if state.dual is None:
+        return jnp.zeros_like(seen.delta)
     y = state.dual(*seen.inputs).min(0)
     if config.dual != "critic":
         return y
@@ -312,7 +334,7 @@ def _step(config: SBEEDConfig, state: Learner, name: str, g: Any, step_size: Sca
 
 
 def _descend_dual(
-    config: SBEEDConfig, state: Learner, seen: Seen, goal: Array
+    config: SBEEDConfig, state: Learner, dual: duals.Dual, seen: Seen, goal: Array
 ) -> tuple[duals.Dual, optax.OptState, Array]:
     """Up to `dual_steps` steps of the dual; the loss per twin before the last of them."""
     rule = optimizer(config, _decayed(config, state, config.dual_step_size))
@@ -322,7 +344,7 @@ def _descend_dual(
         change, opt = rule.update(g, opt)
         return eqx.apply_updates(dual, change), opt, loss / config.twins
 
-    first = step(state.dual, state.opt["dual"])
+    first = step(dual, state.opt["dual"])
     if config.dual_steps == 1:
         return first
 
@@ -338,3 +360,4 @@ def _descend_dual(
 
 
 SBEED = Agent("sbeed", preset, check, init, prepare, iterate, actor, deployed)
+PCL = SBEED._replace(name="pcl", preset=pcl_preset)  # path consistency learning: eta = 0 and no dual

@@ -29,7 +29,8 @@ class Learner(NamedTuple):
     pi_slow: Policy
     V: MLP
     V_slow: MLP
-    dual: duals.Dual
+    prior: Policy | None  # the lagged policy that pi's entropy is relative to, if it is
+    dual: duals.Dual | None
     log_lam: Array
     scales: Scales
     opt: dict[str, optax.OptState]
@@ -59,6 +60,7 @@ def check(config: SBEEDConfig, spec: EnvSpec) -> None:
             f"must bring {config.length}",
         ),
         ("steps_per_iteration", config.steps_per_iteration <= config.replay_capacity, "must not exceed the replay"),
+        ("eta", config.dual != "none" or config.eta == 0, "must be 0 where dual is none"),
         ("pi_gradient", critic or config.pi_gradient == "score", "must be score unless dual is critic"),
         ("V_actions", critic or config.V_actions == "replay", "must be replay unless dual is critic"),
         ("dual_log_pi", critic or config.dual_log_pi == 0, "must be 0 unless dual is critic"),
@@ -90,11 +92,14 @@ def init(config: SBEEDConfig, spec: EnvSpec, key: Key) -> Learner:
         activation=config.activation,
         layer_norm=config.layer_norm,
     )
-    dual = duals.init(config, spec, k_dual)
+    dual = None if config.dual == "none" else duals.init(config, spec, k_dual)
     log_lam = jnp.log(jnp.asarray(config.lam, jnp.float32))
     each = {"pi": pi, "V": V, "dual": dual, "log_lam": log_lam}
     opt = {name: optimizer(config, 0.0).init(eqx.filter(p, eqx.is_array)) for name, p in each.items()}
-    return Learner(pi, pi, V, V, dual, log_lam, scales.init(spec.observation_size), opt, jnp.zeros((), jnp.int32))
+    prior = pi if config.prior == "lagged" else None
+    return Learner(
+        pi, pi, V, V, prior, dual, log_lam, scales.init(spec.observation_size), opt, jnp.zeros((), jnp.int32)
+    )
 
 
 def prepare(config: SBEEDConfig, spec: EnvSpec, state: Learner, replay: Replay, key: Key) -> Learner:
@@ -104,7 +109,9 @@ def prepare(config: SBEEDConfig, spec: EnvSpec, state: Learner, replay: Replay, 
     obs = scales.scaled(config, state.scales, batch).obs
     if isinstance(getattr(state.pi, "features", None), FourierFeatures):
         pi = eqx.tree_at(lambda p: p.features.bandwidth, state.pi, median_bandwidth(obs))
-        state = state._replace(pi=pi, pi_slow=pi)
+        state = state._replace(pi=pi, pi_slow=pi, prior=None if state.prior is None else pi)
+    if state.dual is None:
+        return state
     action = encoded(spec, state.pi, batch.action)
     later = jnp.tile(action, config.k - 1) if config.dual_sees == "all" else None
     return state._replace(dual=duals.with_bandwidth(state.dual, state.dual.inputs(obs, action, later)))

@@ -1,6 +1,7 @@
 """The settings with names: what the paper ran, and what we recommend."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from sbeed.agents.sbeed.config import SBEEDConfig
 from sbeed.types import EnvSpec
@@ -69,10 +70,29 @@ def default(spec: EnvSpec) -> SBEEDConfig:
     )
 
 
+def pcl(spec: EnvSpec) -> SBEEDConfig:
+    """Path consistency learning as the paper compares with it: its own setting without a dual."""
+    return replace(paper(spec), eta=0.0, dual="none")
+
+
+def trust_pcl(spec: EnvSpec) -> SBEEDConfig:
+    """The same in a trust region: entropy relative to a lagged policy, lam from a budget of KL."""
+    return replace(pcl(spec), prior="lagged", adapt_lam=True, lam=0.01, prior_rate=0.05, lam_step_size=0.02)
+
+
 PRESETS: dict[str, Callable[[EnvSpec], SBEEDConfig]] = {"default": default, "paper": paper}
+PCL_PRESETS: dict[str, Callable[[EnvSpec], SBEEDConfig]] = {"default": trust_pcl, "paper": pcl}
 
 
 def preset(name: str, spec: EnvSpec) -> SBEEDConfig:
-    if name not in PRESETS:
-        raise ValueError(f"preset: must be one of {', '.join(PRESETS)}, got {name!r}")
-    return PRESETS[name](spec)
+    return _named(PRESETS, name)(spec)
+
+
+def pcl_preset(name: str, spec: EnvSpec) -> SBEEDConfig:
+    return _named(PCL_PRESETS, name)(spec)
+
+
+def _named(presets: dict[str, Callable[[EnvSpec], SBEEDConfig]], name: str) -> Callable[[EnvSpec], SBEEDConfig]:
+    if name not in presets:
+        raise ValueError(f"preset: must be one of {', '.join(presets)}, got {name!r}")
+    return presets[name]
