@@ -152,9 +152,14 @@ def test_a_KL_step_stays_inside_its_radius(policy, spec):
 # ------------------------------------------------------------------------------------------------- targets and ends
 
 
+def _begun(config):
+    """A learner that has met large rewards before: that another one is there changes no bound."""
+    return agent.init(config, BOX, jax.random.key(0))._replace(largest_reward=jnp.float32(100))
+
+
 def test_one_step_targets_do_not_look_further():
     config = replace(CRITIC, k=1)
-    state, batch = agent.init(config, BOX, jax.random.key(0)), _batch()
+    state, batch = _begun(config), _batch()
     changed = batch._replace(reward=batch.reward.at[:, 1:].set(9.0), action=batch.action.at[:, 1:].set(2.0))
     one, _ = _update(config, BOX, state, batch, jax.random.key(1))
     two, _ = _update(config, BOX, state, changed, jax.random.key(1))
@@ -164,7 +169,7 @@ def test_one_step_targets_do_not_look_further():
 @pytest.mark.parametrize("fields", [{}, {"dual_log_pi": 0.5}], ids=["own", "mixed"])
 def test_a_target_stops_at_the_episode_s_end(fields):
     config = replace(CRITIC, **fields)
-    state, batch = agent.init(config, BOX, jax.random.key(0)), _batch()
+    state, batch = _begun(config), _batch()
     batch = batch._replace(last=batch.last.at[:, 1].set(True))
     changed = batch._replace(reward=batch.reward.at[:, 2:].set(9.0), action=batch.action.at[:, 2:].set(0.3))
     one, _ = _update(config, BOX, state, batch, jax.random.key(1))
@@ -323,3 +328,12 @@ def test_lam_holds_the_policy_near_its_prior(shift, rises):
     after, metrics = _update(config, BOX, state._replace(prior=far), _batch(length=1), jax.random.key(0))
     assert bool(after.log_lam > state.log_lam) is rises
     assert bool(metrics["prior_kl"] > config.kl_target) is rises
+
+
+def test_a_bootstrap_stays_where_the_solution_is():
+    config = replace(CRITIC, lam=0.5, gamma=0.9)
+    state, batch = agent.init(config, DISCRETE, jax.random.key(0)), _batch(spec=DISCRETE)
+    high = eqx.tree_at(lambda V: V.biases[-1], state.V_slow, jnp.full(1, 1e4, jnp.float32))
+    seen = agent.look(replace(config, kappa=0.0), DISCRETE, state._replace(V_slow=high), batch)
+    # (max |r| + lam log 4) / (1 - .9), of four actions
+    np.testing.assert_allclose(seen.v_next, 10 * (jnp.abs(batch.reward).max() + 0.5 * np.log(4)), rtol=1e-5)

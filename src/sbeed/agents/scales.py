@@ -2,7 +2,6 @@
 
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 
 from sbeed.data.replay import Replay, newest
@@ -43,9 +42,10 @@ def observe(config: Config, scales: Scales, pi: Policy, replay: Replay) -> Scale
         updated = scales.observations.update(fresh.obs)
         if config.normalizer_kl is not None:
             # Another scale makes another policy, unseen by the cap on its steps: the sharper pi, the more so.
-            moved = Normalized(pi, scales.observations).kl(Normalized(pi, updated), fresh.obs)
-            taken = jnp.mean(moved) <= config.normalizer_kl
-            updated = jax.tree.map(lambda new, old: jnp.where(taken, new, old), updated, scales.observations)
+            for _ in range(2):  # KL grows as the square of a step, nearly: the second look corrects the first
+                kl = jnp.mean(Normalized(pi, scales.observations).kl(Normalized(pi, updated), fresh.obs))
+                share = jnp.sqrt(jnp.minimum(1, config.normalizer_kl / jnp.maximum(kl, 1e-12)))
+                updated = scales.observations.towards(updated, share)
         scales = scales._replace(observations=updated)
     if config.normalize_rewards:
         scales = scales._replace(returns=scales.returns.update(fresh.reward, fresh.last, config.gamma))

@@ -30,6 +30,7 @@ class Seen(NamedTuple):
     """What an update knows of its batch once the networks have been evaluated; gradients stop here."""
 
     lam: Array
+    largest_reward: Array  # so far, in absolute value
     log_pi: Array  # of the replayed actions, within its bound: [B, L]
     v_next: Array  # of the states reached, as the bootstrap takes them: [B, L]
     delta: Array  # each start's target: [B, starts]
@@ -78,7 +79,7 @@ def update(
 ) -> tuple[Learner, Metrics]:
     """One step of each player on a batch of segments [B, L, ...]: the dual first, then pi and V against it."""
     seen = look(config, spec, state, batch)
-    state, metrics = step_dual(config, state, seen)
+    state, metrics = step_dual(config, state._replace(largest_reward=seen.largest_reward), seen)
     pi = state.pi  # V's loss is about the policy that the dual's targets knew
     if with_pi:
         state, of_pi = step_pi(config, spec, state, batch, seen, key)
@@ -102,11 +103,14 @@ def look(config: SBEEDConfig, spec: EnvSpec, state: Learner, batch: Transition) 
     v_next = value(state.V_slow, batch.next_obs)
     if config.V_actions != "policy":
         v_next = config.kappa * value(state.V, batch.next_obs) + (1 - config.kappa) * v_next
+    largest_reward = jnp.maximum(state.largest_reward, jnp.max(jnp.abs(batch.reward)))
+    bound = equations.value_bound(largest_reward, _most_entropy(config, spec), gamma=config.gamma, lam=lam)
+    v_next = jnp.clip(v_next, -bound, bound)
     log_pi = _counted_log_pi(config, spec, state, batch, v_next, lam)
     later = duals.later_actions(config, encoded(spec, state.pi, batch.action), batch.last)
     sent = state.pi.squash(batch.action)
     inputs = _starts(config, batch.obs), _starts(config, sent), None if later is None else _starts(config, later)
-    return Seen(lam, log_pi, v_next, _targets(config, batch, log_pi, v_next, lam), inputs)
+    return Seen(lam, largest_reward, log_pi, v_next, _targets(config, batch, log_pi, v_next, lam), inputs)
 
 
 def step_dual(config: SBEEDConfig, state: Learner, seen: Seen) -> tuple[Learner, Metrics]:
@@ -194,7 +198,7 @@ def step_V(
     metrics = {
         "V": jnp.mean(v),
         "V_largest": jnp.max(jnp.abs(v)),
-        "reward_largest": jnp.max(jnp.abs(batch.reward)),
+        "reward_largest": state.largest_reward,
         "V_error": jnp.mean((goal - v) ** 2),
         "explained_variance": 1 - jnp.var(goal - v) / jnp.maximum(jnp.var(goal), 1e-8),
     }
@@ -321,6 +325,13 @@ def _score_weight(config: SBEEDConfig, state: Learner, seen: Seen) -> Array:
 
 def _entropy_target(config: SBEEDConfig, spec: EnvSpec) -> Scalar:
     return config.entropy_target * (spec.action_size if spec.action_kind == "box" else jnp.log(spec.action_size))
+
+
+def _most_entropy(config: SBEEDConfig, spec: EnvSpec) -> Scalar:
+    """A bound on |H(pi(.|s))|, or where a Gaussian has none, what it is meant to stay within."""
+    if spec.action_kind == "discrete":
+        return jnp.log(spec.action_size)
+    return spec.action_size * jnp.maximum(jnp.log(2.0), jnp.abs(config.entropy_target))
 
 
 def _decayed(config: SBEEDConfig, state: Learner, step_size: Scalar) -> Scalar:

@@ -99,7 +99,7 @@ class SBEEDConfig:
     normalize_observations: bool = knob(False, "by running mean and standard deviation", paper="not said")
     normalizer_kl: float | None = knob(
         None,
-        "most KL by which a round's statistics may move pi, or they are left out; unset: any",
+        "most KL by which a round's statistics may move pi, for they count as far as that; unset: any",
         low=0,
     )
     normalize_rewards: bool = knob(

@@ -103,6 +103,15 @@ def _steps(
     return Affine(reward + gamma * share * jnp.where(terminated, 0, v_next), gamma * (1 - share))
 
 
+def value_bound(largest_reward: Scalar, most_entropy: Scalar, *, gamma: Scalar, lam: Scalar) -> Scalar:
+    """|V*_lam| <= (max |R| + lam max |H|) / (1 - gamma)
+
+    [paper: appendix:analysis_details, which misses lam on H, erratum E5]  Where V runs ahead of its data, this is as
+    far as a bootstrap can be right.
+    """
+    return (largest_reward + lam * most_entropy) / (1 - gamma)
+
+
 # ------------------------------------------------------------------------------------------------- objectives
 
 

@@ -32,6 +32,7 @@ class Learner(NamedTuple):
     prior: Policy | None  # the lagged policy that pi's entropy is relative to, if it is
     dual: duals.Dual | None
     log_lam: Array
+    largest_reward: Array  # of all batches, in absolute value: what bounds V
     scales: Scales
     opt: dict[str, optax.OptState]
     iteration: Array
@@ -97,9 +98,8 @@ def init(config: SBEEDConfig, spec: EnvSpec, key: Key) -> Learner:
     each = {"pi": pi, "V": V, "dual": dual, "log_lam": log_lam}
     opt = {name: optimizer(config, 0.0).init(eqx.filter(p, eqx.is_array)) for name, p in each.items()}
     prior = pi if config.prior == "lagged" else None
-    return Learner(
-        pi, pi, V, V, prior, dual, log_lam, scales.init(spec.observation_size), opt, jnp.zeros((), jnp.int32)
-    )
+    zero, rounds = jnp.zeros((), jnp.float32), jnp.zeros((), jnp.int32)
+    return Learner(pi, pi, V, V, prior, dual, log_lam, zero, scales.init(spec.observation_size), opt, rounds)
 
 
 def prepare(config: SBEEDConfig, spec: EnvSpec, state: Learner, replay: Replay, key: Key) -> Learner:
