@@ -9,6 +9,9 @@ __version__ = "0.1.0"
 _HOMES = {
     "SBEED": "sbeed.api",
     "PCL": "sbeed.api",
+    "TRPO": "sbeed.api",
+    "DDPG": "sbeed.api",
+    "SAC": "sbeed.api",
     "Algorithm": "sbeed.api",
     "Score": "sbeed.api",
     "SBEEDConfig": "sbeed.agents.sbeed.config",
@@ -29,7 +32,7 @@ __all__ = ["__version__", *_HOMES]  # noqa: PLE0604  the names are strings, and 
 
 if TYPE_CHECKING:
     from sbeed.agents.sbeed.config import SBEEDConfig
-    from sbeed.api import PCL, SBEED, Algorithm, Score
+    from sbeed.api import DDPG, PCL, SAC, SBEED, TRPO, Algorithm, Score
     from sbeed.envs.base import EnvironmentFault, HostEnv, JaxEnv
     from sbeed.envs.noise import StochasticTransition
     from sbeed.training.files import DamagedModel

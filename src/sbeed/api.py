@@ -75,12 +75,14 @@ class Algorithm:
         noise: float = 0.0,
         **config_fields: Any,
     ):
-        if policy is not None:
-            if policy not in POLICIES:
-                raise ValueError(f"policy: must be one of {', '.join(POLICIES)} or None, got {policy!r}")
-            config_fields = {**config_fields, "policy": POLICIES[policy]}
         task = read_task(env, noise)
-        config = with_fields(self.agent.preset(preset, task.spec), config_fields)
+        config = self.agent.preset(preset, task.spec)
+        choices = POLICIES if hasattr(config, "policy") else ["MlpPolicy"]
+        if policy not in (None, *choices):
+            raise ValueError(f"policy: must be one of {', '.join(choices)} or None, got {policy!r}")
+        if policy is not None and choices is POLICIES:
+            config_fields = {**config_fields, "policy": POLICIES[policy]}
+        config = with_fields(config, config_fields)
         self._be(About(self.agent.name, task, preset, config, _count("seed", seed, low=0), steps=0), behaviour)
         self._trainer: Trainer | None = self._make_trainer(env, task, eval_env)
 
@@ -267,7 +269,25 @@ class PCL(Algorithm):
     agent = find("pcl")
 
 
-ALGORITHMS: dict[str, type[Algorithm]] = {kind.agent.name: kind for kind in (SBEED, PCL)}
+class TRPO(Algorithm):
+    """Trust region policy optimisation: on-policy natural gradients with a line search; NPG by preset="npg"."""
+
+    agent = find("trpo")
+
+
+class DDPG(Algorithm):
+    """Deep deterministic policy gradient: a deterministic policy, explored around. Boxes of actions only."""
+
+    agent = find("ddpg")
+
+
+class SAC(Algorithm):
+    """Soft actor-critic, its second version: twin critics and an adapted temperature. Boxes of actions only."""
+
+    agent = find("sac")
+
+
+ALGORITHMS: dict[str, type[Algorithm]] = {kind.agent.name: kind for kind in (SBEED, PCL, TRPO, DDPG, SAC)}
 
 
 # ------------------------------------------------------------------------------------------------- runs and their files

@@ -11,7 +11,6 @@ from jax.flatten_util import ravel_pytree
 
 from sbeed.agents.sbeed import agent, equations
 from sbeed.agents.sbeed.config import SBEEDConfig
-from sbeed.agents.sbeed.presets import preset
 from sbeed.data import replay as ring
 from sbeed.types import EnvSpec, Transition
 
@@ -241,7 +240,7 @@ PAPER = dict(k=4, segment_length=4, pi_batch_size=8, pi_newest=16, features=5, *
     ids=["default", "paper", "exact dual", "inner steps"],
 )
 def test_every_form_runs_a_round_and_changes_every_player(spec, name, fields):
-    config = replace(preset(name, spec), **fields)
+    config = replace(agent.SBEED.preset(name, spec), **fields)
     agent.check(config, spec)
     replay = _replay(spec)
 
@@ -298,8 +297,8 @@ def test_a_config_that_cannot_run_is_refused_in_one_line(fields, complaint):
 
 
 def test_an_unknown_preset_is_refused_with_the_names():
-    with pytest.raises(ValueError, match="preset: must be one of default, paper, got 'fast'"):
-        preset("fast", BOX)
+    with pytest.raises(ValueError, match="preset: must be one of default, paper, paper-on-policy, got 'fast'"):
+        agent.SBEED.preset("fast", BOX)
 
 
 def test_without_a_dual_it_is_path_consistency_learning():

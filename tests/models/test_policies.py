@@ -14,6 +14,7 @@ from sbeed.models.policies import (
     Gaussian,
     LinearCategorical,
     LinearGaussian,
+    NoisyMean,
     Normalized,
     TanhGaussian,
 )
@@ -43,6 +44,7 @@ POLICIES = {
     "Gaussian": lambda seed=0: Gaussian(MLP((3, 16, 2), key=jax.random.key(seed), activation="tanh"), _normal(seed, 2)),
     "linear Gaussian": _linear_gaussian,
     "affine Gaussian": lambda seed=0: LinearGaussian(Identity(3), _normal(seed, 4, 2), _normal(seed + 1, 2)),
+    "noisy mean": lambda seed=0: NoisyMean(POLICIES["Gaussian"](seed), 0.3, 0.15),
     "categorical": lambda seed=0: Categorical(MLP((3, 16, 4), key=jax.random.key(seed))),
     "linear categorical": lambda seed=0: LinearCategorical(
         FourierFeatures(3, 8, key=jax.random.key(7)), _normal(seed, 9, 4)

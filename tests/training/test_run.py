@@ -88,7 +88,7 @@ def test_members_that_diverged_give_no_more_rows():
     ("fields", "complaint"),
     [
         ({"env": "Pendulums-v1"}, "'Pendulums-v1' is not a Gymnasium environment id"),
-        ({"agent": "sarsa"}, "agent: must be one of sbeed, got 'sarsa'"),
+        ({"agent": "sarsa"}, "agent: must be one of sbeed, pcl, .*, got 'sarsa'"),
         ({"preset": "best"}, "preset: must be one of .*, got 'best'"),
         ({"steps": 0}, "steps: must be at least 1, got 0"),
         ({"fields": {"lam": -1.0}}, "lam: must lie in"),

@@ -1,6 +1,6 @@
 """What every agent is to the rest of the house: pure functions on a config, a state and a replay."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from sbeed.data.replay import Replay
@@ -17,10 +17,19 @@ class Agent(NamedTuple):
     """One algorithm. Everything below `check` goes under `jit` and `vmap`."""
 
     name: str
-    preset: Callable[[str, EnvSpec], Config]  # an unknown name is a ValueError with the names that exist
+    presets: Mapping[str, Callable[[EnvSpec], Config]]  # settings with names; "default" is one of them
     check: Callable[[Config, EnvSpec], None]  # a ValueError in one line: the field, what it may be, what was given
     init: Callable[[Config, EnvSpec, Key], State]
     prepare: Callable[[Config, EnvSpec, State, Replay, Key], State]  # once, when the warm-up's data are there
     iterate: Callable[[Config, EnvSpec, State, Replay, Key], tuple[State, dict[str, Array]]]  # N updates, mean metrics
     actor: Callable[[Config, State], Policy]  # who collects: pi with its normaliser
     deployed: Callable[[Config, State], Policy]  # who is evaluated and predicts
+
+    def __hash__(self) -> int:
+        return hash(self.name)  # names are unique, and a dict has none
+
+    def preset(self, name: str, spec: EnvSpec) -> Config:
+        """The setting of that name for this environment; a ValueError with the names there are."""
+        if name not in self.presets:
+            raise ValueError(f"preset: must be one of {', '.join(self.presets)}, got {name!r}")
+        return self.presets[name](spec)

@@ -1,9 +1,12 @@
 """Agents by name: a closed list, so that a file or a flag can name one of these and nothing else."""
 
 from sbeed.agents.base import Agent
+from sbeed.agents.ddpg.agent import DDPG
+from sbeed.agents.sac.agent import SAC
 from sbeed.agents.sbeed.agent import PCL, SBEED
+from sbeed.agents.trpo.agent import TRPO
 
-AGENTS: dict[str, Agent] = {agent.name: agent for agent in (SBEED, PCL)}
+AGENTS: dict[str, Agent] = {agent.name: agent for agent in (SBEED, PCL, TRPO, DDPG, SAC)}
 
 
 def find(name: str) -> Agent:

@@ -4,6 +4,7 @@ They travel to worker processes, so they pickle, and nothing here loads jax.
 """
 
 import abc
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +25,10 @@ class HostPolicy(abc.ABC):
     @abc.abstractmethod
     def draw(self, obs: np.ndarray, rng: np.random.Generator) -> Any:
         """A raw action: float32, or an integer if discrete."""
+
+    def act(self, obs: np.ndarray, noise: Any, rng: np.random.Generator) -> tuple[Any, Any]:
+        """A draw, and the noise that the episode's next one is told of; 0 at its start. Most are told in vain."""
+        return self.draw(obs, rng), noise
 
     @abc.abstractmethod
     def mode(self, obs: np.ndarray) -> Any:
@@ -71,6 +76,25 @@ class HostGaussian(HostPolicy):
         return rng.uniform(-1, 1, self.actions).astype(np.float32)
 
 
+class HostCorrelated(HostGaussian):
+    """A Gaussian in [-1, 1] whose noise goes on from one action of an episode to the next."""
+
+    __slots__ = ("persistence",)
+
+    def __init__(self, outputs: Callable[[np.ndarray], tuple[Any, Any]], actions: int, persistence: float):
+        super().__init__(outputs, actions, squashed=False)
+        self.persistence = persistence
+
+    def act(self, obs: np.ndarray, noise: Any, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        mean, std = self.outputs(obs)
+        fresh = rng.standard_normal(mean.shape, np.float32)
+        noise = self.persistence * noise + math.sqrt(1 - self.persistence**2) * fresh
+        return mean + std * noise, noise
+
+    def squash(self, action: np.ndarray) -> np.ndarray:
+        return np.clip(action, -1, 1)
+
+
 class HostCategorical(HostPolicy):
     """`outputs` gives the logits."""
 
@@ -109,6 +133,11 @@ def mean_and_std(net: Callable, low: float, high: float, obs: np.ndarray) -> tup
 def mean_with_std(mean: Callable, std: np.ndarray, obs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """`outputs` of a Gaussian with one standard deviation for all states."""
     return mean(obs), std
+
+
+def noisy_tanh(outputs: Callable, std: np.float32, obs: np.ndarray) -> tuple[np.ndarray, np.float32]:
+    """`outputs` of a mean through tanh, with another standard deviation than its own."""
+    return np.tanh(outputs(obs)[0]), std
 
 
 def standardized(outputs: Callable, mean: np.ndarray, inverse_std: np.ndarray, obs: np.ndarray) -> Any:

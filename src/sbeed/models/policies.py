@@ -17,7 +17,7 @@ import numpy as np
 
 from sbeed.models import forward, host
 from sbeed.models.features import Features
-from sbeed.models.host import HostCategorical, HostGaussian, HostPolicy
+from sbeed.models.host import HostCategorical, HostCorrelated, HostGaussian, HostPolicy
 from sbeed.models.nets import MLP
 from sbeed.models.normalize import Normalizer
 from sbeed.ops.prox import GaussianStep, gaussian_natural_gradient
@@ -32,11 +32,18 @@ class Normal(eqx.Module):
     mean: Array  # [..., A]
     log_std: Array  # [..., A]
     squashed: bool = eqx.field(static=True)
+    persistence: Scalar = 0.0  # correlation of an action's noise with that of the action before it
 
     def sample(self, key: Key) -> tuple[Array, Array]:
         noise = jax.random.normal(key, self.mean.shape, self.mean.dtype)
         u = self.mean + jnp.exp(self.log_std) * noise
         return u, self._log_density(u, noise)
+
+    def sample_after(self, noise: Array, key: Key) -> tuple[Array, Array]:
+        """A draw after one with this noise, in standard deviations, and the draw's own noise."""
+        fresh = jax.random.normal(key, self.mean.shape, self.mean.dtype)
+        noise = self.persistence * noise + jnp.sqrt(1 - jnp.square(self.persistence)) * fresh
+        return self.mean + jnp.exp(self.log_std) * noise, noise
 
     def log_prob(self, u: Array) -> Array:
         return self._log_density(u, (u - self.mean) * jnp.exp(-self.log_std))
@@ -72,6 +79,10 @@ class Finite(eqx.Module):
         action = jax.random.categorical(key, self.log_probs)
         return action, self.log_prob(action)
 
+    def sample_after(self, noise: Array, key: Key) -> tuple[Array, Array]:
+        """A draw, which owes nothing to the one before it."""
+        return self.sample(key)[0], noise
+
     def log_prob(self, action: Array) -> Array:
         return jnp.take_along_axis(self.log_probs, action[..., None].astype(int), axis=-1)[..., 0]
 
@@ -104,6 +115,10 @@ class Policy(eqx.Module):
     def sample(self, obs: Array, key: Key) -> tuple[Array, Array]:
         """A raw action, differentiable in the parameters where actions are continuous, and its log-density."""
         return self.distribution(obs).sample(key)
+
+    def act(self, obs: Array, noise: Array, key: Key) -> tuple[Array, Array]:
+        """A raw action, and the noise that the episode's next action may be correlated with; zero at its start."""
+        return self.distribution(obs).sample_after(noise, key)
 
     def log_prob(self, obs: Array, action: Array) -> Array:
         """log pi of raw actions; of the action that the environment receives, so squashing counts."""
@@ -192,6 +207,38 @@ class LinearGaussian(GaussianPolicy):
 
     def on_host(self) -> HostPolicy:
         return _gaussian_on_host(_linear_on_host(self.features, self.weights), self.log_std)
+
+
+class NoisyMean(Policy):
+    """a = tanh(mean(s)) + noise, cut to [-1, 1]: the mean of a Gaussian policy alone, explored around.
+
+    The noise is Ornstein-Uhlenbeck's, n_t = (1 - theta) n_{t-1} + std N(0, 1), from 0 in every episode; white where
+    theta = 1. As a distribution it is what that settles to. The policy's own standard deviation plays no part.
+    """
+
+    policy: Gaussian | LinearGaussian
+    std: Scalar  # of what one step adds
+    theta: Scalar  # (0, 1]: the share of the noise that one step takes away
+
+    def distribution(self, obs: Array) -> Normal:
+        mean = jnp.tanh(self.policy.mode(obs))
+        log_std = jnp.broadcast_to(jnp.log(self._settled_std()).astype(mean.dtype), mean.shape)
+        return Normal(mean, log_std, squashed=False, persistence=jnp.asarray(1 - self.theta, mean.dtype))
+
+    def _settled_std(self) -> Array:
+        """Of n: its variance is (1 - theta)^2 times itself plus std^2."""
+        return self.std / jnp.sqrt(1 - jnp.square(1 - self.theta))
+
+    def squash(self, action: Array) -> Array:
+        return jnp.clip(action, -1, 1)
+
+    def explore(self, obs: Array, key: Key) -> Array:
+        return self.policy.explore(obs, key)
+
+    def on_host(self) -> HostPolicy:
+        bare = self.policy.on_host()
+        outputs = partial(host.noisy_tanh, bare.outputs, np.float32(self._settled_std()))
+        return HostCorrelated(outputs, bare.actions, persistence=float(1 - self.theta))
 
 
 class CategoricalPolicy(Policy):

@@ -101,5 +101,5 @@ def kl_line_search(
         return jnp.where(~already & good, w, found), None
 
     start = objective(z)
-    found, _ = jax.lax.scan(attempt, z, jnp.arange(tries))
+    found, _ = jax.lax.scan(attempt, z, jnp.arange(tries, dtype=z.dtype))
     return found

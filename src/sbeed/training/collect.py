@@ -43,28 +43,38 @@ class Drawing(Protocol):
     def draw(self, obs: np.ndarray, rng: np.random.Generator) -> Any:
         """Raw actions for one observation, or for [n, observation_size]."""
 
+    def act(self, obs: np.ndarray, noise: Any, rng: np.random.Generator) -> tuple[Any, Any]:
+        """The draws, and the noise that the episode's next ones are told of; 0 at its start."""
+        return self.draw(obs, rng), noise
+
     def squash(self, action: Any) -> Any:
         """What the environment receives of them."""
 
 
-class Exploring:
+class Exploring(Drawing):
     """Uniformly random actions, in the raw form of a policy's own."""
 
     def __init__(self, policy: HostPolicy):
-        self.policy, self.squash = policy, policy.squash
+        self.policy = policy
 
     def draw(self, obs: np.ndarray, rng: np.random.Generator) -> Any:
         return _for_each(obs, lambda one: self.policy.explore(rng))
 
+    def squash(self, action: Any) -> Any:
+        return self.policy.squash(action)
 
-class Following:
+
+class Following(Drawing):
     """A rule of the user's, obs -> action in [-1, 1] or integer, told in the raw actions of a policy."""
 
     def __init__(self, policy: HostPolicy, rule: Callable[[np.ndarray], Any]):
-        self.policy, self.squash, self.rule = policy, policy.squash, rule
+        self.policy, self.rule = policy, rule
 
     def draw(self, obs: np.ndarray, rng: np.random.Generator) -> Any:
         return self.policy.unsquash(_for_each(obs, self.rule))
+
+    def squash(self, action: Any) -> Any:
+        return self.policy.squash(action)
 
 
 def _for_each(obs: np.ndarray, act: Callable[[np.ndarray], Any]) -> Any:
@@ -86,14 +96,14 @@ class Actor:
 
     def _reset(self) -> None:
         self.obs = self.env.reset(seed=episode_seed(self.seed, TRAINING, self.episodes))
-        self.total = 0.0
+        self.total, self.noise = 0.0, 0.0
         self.episodes += 1
 
     def collect(self, policy: Drawing, steps: int) -> Chunk:
         rows, returns = [], []
         for _ in range(steps):
             obs = self.obs
-            raw = policy.draw(obs, self.rng)
+            raw, self.noise = policy.act(obs, self.noise, self.rng)
             next_obs, reward, terminated, truncated = self.env.step(policy.squash(raw))
             last = terminated or truncated
             rows.append((obs, raw, reward, next_obs, terminated, last))
@@ -129,6 +139,7 @@ class VectorActor:
         self.pending: list[tuple[int, tuple]] = []  # steps not yet handed out, each with its environment's number
         self.returns: list[float] = []
         self.totals, self.resetting = np.zeros(envs.num_envs), np.zeros(envs.num_envs, bool)
+        self.noise: Any = 0.0
         first, _ = envs.reset(seed=self._seed())
         self.obs = self._observe(first)
 
@@ -152,7 +163,7 @@ class VectorActor:
         return chunk._replace(last=chunk.last | pauses), returns
 
     def _step(self, policy: Drawing) -> None:
-        raw = policy.draw(self.obs, self.rng)
+        raw, noise = policy.act(self.obs, self.noise, self.rng)
         actions = spaces.decode(self.envs.single_action_space, policy.squash(raw))
         observations, rewards, terminated, truncated, info = self.envs.step(actions)
         obs, rewards, terminated = self._observe(observations), np.asarray(rewards), np.asarray(terminated)
@@ -170,6 +181,7 @@ class VectorActor:
         self.totals += np.where(self.resetting, 0, rewards)
         self.returns += self.totals[over].tolist()
         self.totals[over] = 0
+        self.noise = np.where((over | self.resetting)[:, None], np.float32(0), noise)
         if self.mode is AutoresetMode.NEXT_STEP:
             self.resetting = over
         elif self.mode is AutoresetMode.DISABLED and over.any():

@@ -18,11 +18,13 @@ class Life(NamedTuple):
     episodes: Array  # begun so far
     steps: Array  # taken so far
     total: Array  # return of the episode under way
+    noise: Array  # of its last action; 0 at its start
 
 
 def begin(env: JaxEnv, key: Key) -> Life:
     state = _first_state(env, key, jnp.int32(0))
-    return Life(state, env.observe(state), jnp.int32(1), jnp.int32(0), jnp.float32(0))
+    quiet = jnp.zeros(env.spec.action_size, jnp.float32)
+    return Life(state, env.observe(state), jnp.int32(1), jnp.int32(0), jnp.float32(0), quiet)
 
 
 def _first_state(env: JaxEnv, key: Key, episode: Array) -> Any:
@@ -41,12 +43,14 @@ def collect(
 
     def one(life: Life, t: Array) -> tuple[Life, tuple[Transition, Array]]:
         k_act, k_step = jax.random.split(jax.random.fold_in(jax.random.fold_in(key, 0), life.steps))
-        raw = jnp.where(exploring, policy.explore(life.obs, k_act), policy.sample(life.obs, k_act)[0])
+        drawn, noise = policy.act(life.obs, life.noise, k_act)
+        raw = jnp.where(exploring, policy.explore(life.obs, k_act), drawn)
         step = env.step(life.state, policy.squash(raw), k_step)
         last, total = step.terminated | step.truncated, life.total + step.reward
-        goes_on = Life(step.state, step.obs, life.episodes, life.steps + 1, total)
+        goes_on = Life(step.state, step.obs, life.episodes, life.steps + 1, total, noise)
         state = _first_state(env, key, life.episodes)
-        anew = Life(state, env.observe(state), life.episodes + 1, life.steps + 1, jnp.zeros_like(total))
+        nothing = jnp.zeros_like(total), jnp.zeros_like(noise)
+        anew = Life(state, env.observe(state), life.episodes + 1, life.steps + 1, *nothing)
         counts = t < count
         after = _choose(counts, _choose(last, anew, goes_on), life)
         # The observation really reached, not that of the reset.

@@ -17,7 +17,7 @@ from sbeed.agents.sbeed import dual as duals
 from sbeed.agents.sbeed import equations
 from sbeed.agents.sbeed.config import SBEEDConfig
 from sbeed.agents.sbeed.learner import Learner, actor, check, deployed, init, optimizer, prepare
-from sbeed.agents.sbeed.presets import pcl_preset, preset
+from sbeed.agents.sbeed.presets import PCL_PRESETS, PRESETS
 from sbeed.data.replay import Replay, sample
 from sbeed.models.nets import MLP
 from sbeed.models.policies import Finite, Policy
@@ -370,5 +370,5 @@ def _descend_dual(
     return jax.lax.while_loop(go_on, again, (first, jnp.full_like(first[2], jnp.inf), jnp.ones((), jnp.int32)))[0]
 
 
-SBEED = Agent("sbeed", preset, check, init, prepare, iterate, actor, deployed)
-PCL = SBEED._replace(name="pcl", preset=pcl_preset)  # path consistency learning: eta = 0 and no dual
+SBEED = Agent("sbeed", PRESETS, check, init, prepare, iterate, actor, deployed)
+PCL = SBEED._replace(name="pcl", presets=PCL_PRESETS)  # path consistency learning: eta = 0 and no dual

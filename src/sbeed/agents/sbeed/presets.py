@@ -51,6 +51,20 @@ def paper(spec: EnvSpec) -> SBEEDConfig:
     )
 
 
+def paper_on_policy(spec: EnvSpec) -> SBEEDConfig:
+    """The appendix's other setting: each round has 52 trajectories of the current policy, and forgets them."""
+    return replace(
+        paper(spec),
+        on_policy=True,
+        trajectories_per_iteration=52,
+        replay_capacity=52 * (spec.time_limit or 1_000) + 2 * 2_048,
+        updates_per_iteration=40,
+        pi_batch_size=16_384,
+        kl_radius=0.05,
+        step_decay=0.0,
+    )
+
+
 def default(spec: EnvSpec) -> SBEEDConfig:
     """What we recommend: one setting for all boxes of actions, one for all discrete ones."""
     if spec.action_kind == "box":
@@ -80,19 +94,9 @@ def trust_pcl(spec: EnvSpec) -> SBEEDConfig:
     return replace(pcl(spec), prior="lagged", adapt_lam=True, lam=0.01, prior_rate=0.05, lam_step_size=0.02)
 
 
-PRESETS: dict[str, Callable[[EnvSpec], SBEEDConfig]] = {"default": default, "paper": paper}
+PRESETS: dict[str, Callable[[EnvSpec], SBEEDConfig]] = {
+    "default": default,
+    "paper": paper,
+    "paper-on-policy": paper_on_policy,
+}
 PCL_PRESETS: dict[str, Callable[[EnvSpec], SBEEDConfig]] = {"default": trust_pcl, "paper": pcl}
-
-
-def preset(name: str, spec: EnvSpec) -> SBEEDConfig:
-    return _named(PRESETS, name)(spec)
-
-
-def pcl_preset(name: str, spec: EnvSpec) -> SBEEDConfig:
-    return _named(PCL_PRESETS, name)(spec)
-
-
-def _named(presets: dict[str, Callable[[EnvSpec], SBEEDConfig]], name: str) -> Callable[[EnvSpec], SBEEDConfig]:
-    if name not in presets:
-        raise ValueError(f"preset: must be one of {', '.join(presets)}, got {name!r}")
-    return presets[name]

@@ -1,0 +1,84 @@
+"""What learning changes, and how it begins."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+
+from sbeed.agents import scales
+from sbeed.agents.ddpg.config import DDPGConfig
+from sbeed.agents.knobs import check_ranges
+from sbeed.agents.players import make_policy, optimizer, traced_floats
+from sbeed.agents.scales import Scales
+from sbeed.data.replay import Replay, sample
+from sbeed.models.critics import Critic
+from sbeed.models.features import median_bandwidth
+from sbeed.models.policies import Gaussian, LinearGaussian, NoisyMean, Policy
+from sbeed.types import Array, EnvSpec, Key
+
+traced_floats(DDPGConfig)
+
+
+class Learner(NamedTuple):
+    """Everything that learning changes. Of the policies only the means count, through tanh: see `noisy`."""
+
+    pi: Gaussian | LinearGaussian
+    pi_slow: Gaussian | LinearGaussian
+    Q: Critic
+    Q_slow: Critic
+    scales: Scales
+    opt: dict[str, optax.OptState]
+    iteration: Array
+
+
+def check(config: DDPGConfig, spec: EnvSpec) -> None:
+    """A ValueError in one line for a config that cannot run on this environment."""
+    check_ranges(config)
+    if spec.action_kind != "box":
+        raise ValueError(f"env: DDPG needs a box of actions, those of {spec.name} are discrete")
+    if config.steps_per_iteration > config.replay_capacity:
+        raise ValueError(f"steps_per_iteration: must not exceed the replay, got {config.steps_per_iteration}")
+
+
+def init(config: DDPGConfig, spec: EnvSpec, key: Key) -> Learner:
+    k_pi, k_Q = jax.random.split(key)
+    pi = make_policy(
+        spec,
+        k_pi,
+        kind=config.policy,
+        squash=False,
+        hidden=config.hidden,
+        activation=config.activation,
+        features=config.features,
+        initial_std=1.0,
+    )
+    assert isinstance(pi, Gaussian | LinearGaussian)
+    # pi's steps by Adam are of one length however small dQ/da is: a new critic's whims would drive tanh to its ends,
+    # where no gradient brings it back.
+    Q = Critic(spec, hidden=config.hidden, activation=config.activation, twins=1, key=k_Q, last_scale=0.01)
+    each = {"pi": pi, "Q": Q}
+    opt = {name: optimizer("adam", 0.0).init(eqx.filter(p, eqx.is_array)) for name, p in each.items()}
+    return Learner(pi, pi, Q, Q, scales.init(spec.observation_size), opt, jnp.zeros((), jnp.int32))
+
+
+def prepare(config: DDPGConfig, spec: EnvSpec, state: Learner, replay: Replay, key: Key) -> Learner:
+    """Once, with the warm-up's data: the normalisers' first statistics and the bandwidth of random features."""
+    batch = jax.tree.map(lambda x: x[:, 0], sample(replay, key, 4096, 1))
+    state = state._replace(scales=scales.begin(config, state.scales, batch.obs, replay))
+    if config.policy == "rbf":
+        width = median_bandwidth(scales.scaled(config, state.scales, batch).obs)
+        pi = eqx.tree_at(lambda p: p.features.bandwidth, state.pi, width)
+        state = state._replace(pi=pi, pi_slow=pi)
+    return state
+
+
+def noisy(config: DDPGConfig, pi: Gaussian | LinearGaussian) -> NoisyMean:
+    """The deterministic policy, which is its mode, with the noise that explores around it."""
+    return NoisyMean(pi, config.noise_std, config.noise_theta)
+
+
+def actor(config: DDPGConfig, state: Learner) -> Policy:
+    """Who collects; and, by its mode, who is evaluated and predicts."""
+    return scales.acting(config, state.scales, noisy(config, state.pi))
