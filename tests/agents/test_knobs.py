@@ -68,7 +68,7 @@ def test_anything_else_is_refused_in_one_line(given, words):
         ("eta", 1.5),
         ("gamma", 1.0),
         ("k", 0),
-        ("dual", "none"),
+        ("dual", "some"),
     ],
 )
 def test_what_lies_outside_its_range_is_named(field, value):
