@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo theory results test install lint types imports pytest lock wheel clean
+.PHONY: demo theory results bench bench-learning test install lint types imports pytest lock wheel clean
 
 # Pendulum from nothing to solved; small networks suffice for it.
 demo: install
@@ -20,6 +20,14 @@ theory: install
 # results/learning/README.md and its figure from the committed rows.
 results: install
 	@$(BIN)/python -m sbeed.experiments.learning results/learning
+
+# Ours beside others, on a machine that does nothing else: a table, and results/bench.
+bench: install .venv-bench/.installed
+	@$(BIN)/python -m benchmarks
+
+# The benchmark that takes hours: wall time to a return. Goes on where it was interrupted.
+bench-learning: install .venv-bench/.installed
+	@$(BIN)/python -m benchmarks --only time_to_return
 
 test: lint types imports pytest
 
@@ -45,15 +53,25 @@ install: .venv/.installed
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
+# The peers' own environment. Torch comes first and without a hash: which of its builds there is, for CPUs alone or for
+# GPUs too, depends on the index.
+.venv-bench/.installed: benchmarks/requirements.txt
+	@test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/pip install --quiet $$(grep ^torch== benchmarks/requirements.in)
+	.venv-bench/bin/pip install --quiet --require-hashes -r benchmarks/requirements.txt
+	@touch $@
+
 # Rewrites requirements.txt from pyproject.toml: the newest versions that fit, with hashes and without an index.
 lock:
 	$(PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install --quiet pip-tools
 	.venv-lock/bin/pip-compile --quiet --upgrade --extra dev --extra plot --extra mujoco --extra video --generate-hashes --strip-extras --no-annotate \
 		--no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --output-file requirements.txt pyproject.toml
+	.venv-lock/bin/pip-compile --quiet --upgrade --unsafe-package torch --unsafe-package setuptools --generate-hashes --strip-extras --no-annotate \
+		--no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --output-file benchmarks/requirements.txt benchmarks/requirements.in
 	rm -rf .venv-lock
 
 wheel: install
 	$(BIN)/python -m build --wheel --no-isolation
 
 clean:
-	rm -rf .venv out dist build
+	rm -rf .venv .venv-bench out dist build

@@ -1,0 +1,100 @@
+"""README.md and the table: pure functions of rows."""
+
+from collections.abc import Iterable, Sequence
+from types import ModuleType
+
+from benchmarks import (
+    acting,
+    growth,
+    natural_gradient,
+    paper_update,
+    population,
+    replay_memory,
+    start,
+    time_to_return,
+    training_speed,
+)
+from benchmarks.rows import Line, Row
+
+BENCHMARKS: dict[str, ModuleType] = {
+    module.NAME: module
+    for module in (
+        paper_update,
+        natural_gradient,
+        training_speed,
+        time_to_return,
+        population,
+        replay_memory,
+        acting,
+        start,
+        growth,
+    )
+}
+BUSY = 0.1  # share of the cores' time that went elsewhere before a measurement: times are not to be trusted
+
+TEXT = """\
+# Benchmarks
+
+Written by `make bench` from rows.jsonl beside it; do not edit. How it is measured:
+[docs/benchmarks.md](../../docs/benchmarks.md).
+
+Ours and a peer are measured in turn, in one run, on the same cores, with the same number of threads. A ratio is that of
+the medians; the range in brackets is over the pairs measured next to each other. More than 1x is better.
+"""
+
+
+def of(rows: Iterable[Row], name: str) -> list[Row]:
+    return [row for row in rows if row["name"] == name]
+
+
+def table(rows: Sequence[Row]) -> str:
+    lines = [line for name, module in BENCHMARKS.items() for line in module.lines(of(rows, name))]
+    return _markdown([Line("what", "ours", "the other", "measured", "goal", "verdict"), *lines])
+
+
+def _markdown(lines: Sequence[Sequence[str]]) -> str:
+    """Columns are aligned, for it is read in a terminal too."""
+    widths = [max(map(len, column)) for column in zip(*lines)]
+    rule = ["-" * width for width in widths]
+    return "".join(
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths)) + " |\n"
+        for line in (lines[0], rule, *lines[1:])
+    )
+
+
+def readme(rows: Sequence[Row]) -> str:
+    parts = [TEXT, *_warnings(rows), table(rows)]
+    for name, module in BENCHMARKS.items():
+        if some := of(rows, name):
+            parts += [f"## {name}\n", module.ABOUT, _settings(some), _origin(some)]
+    return "\n".join(parts)
+
+
+def _warnings(rows: Sequence[Row]) -> list[str]:
+    quick = sorted({row["name"] for row in rows if row["quick"]})
+    busy = sorted({row["name"] for row in rows if row["busy"] > BUSY})
+    return [
+        *([f"**Quick runs, whose numbers mean nothing: {', '.join(quick)}.**\n"] if quick else []),
+        *([f"**Something else was running on the machine during {', '.join(busy)}.**\n"] if busy else []),
+    ]
+
+
+def _settings(rows: Sequence[Row]) -> str:
+    """What sets the arithmetic, of each system; those that share theirs are on one line."""
+    shared: dict[str, list[str]] = {}
+    for row in rows:
+        who = row["system"] + (f" ({row['versions']})" if row.get("versions") else "")
+        who += f", {row['case']}" if row["case"] else ""
+        what = ", ".join(f"{name} {value}" for name, value in row["settings"].items())
+        shared.setdefault(what, [])
+        if who not in shared[what]:
+            shared[what].append(who)
+    return "".join(f"- {'; '.join(who)}: {what}.\n" for what, who in shared.items())
+
+
+def _origin(rows: Sequence[Row]) -> str:
+    def device(row: Row) -> str:
+        return "" if row.get("device", "cpu") == "cpu" else f", {row['device']}"
+
+    places = dict.fromkeys(f"Measured at {row['commit']} on {row['machine']}{device(row)}." for row in rows)
+    return "\n".join(places) + "\n"

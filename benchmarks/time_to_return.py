@@ -1,0 +1,119 @@
+"""Seconds of training until an evaluation reaches a return, against SAC of Stable-Baselines3 and of SBX.
+
+Takes hours, so it has a target of its own, `make bench-learning`, and goes on where it was interrupted.
+"""
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+from typing import NamedTuple
+
+from benchmarks.processes import CORES, System
+from benchmarks.rows import OURS, UNMEASURED, Line, Row, quantity, row, verdict
+
+NAME = "time_to_return"
+ABOUT = """\
+Wall time from the start of the process, imports, compilation with an empty cache and random warm-up included, to the
+first evaluation (5 episodes, deterministic) whose mean reaches the return; evaluations themselves are not counted.
+Medians over the seeds, and in brackets the extremes over them; ">" is a cap that ended a run. Peers have their own
+defaults; ours is `default`, with gamma .995 on Hopper. The curves, [seconds, steps, return], are in rows.jsonl.
+"""
+EPISODES = 5
+PEERS = {"SB3 SAC": ("sb3", 5.0), "SBX SAC": ("sbx", 3.0)}
+
+
+class Task(NamedTuple):
+    goal: float  # mean return of an evaluation
+    every: int  # steps between evaluations
+    cap: float  # seconds
+    ours: tuple[str, ...] = ()  # what differs from the preset
+
+
+TASKS = {
+    "Pendulum-v1": Task(-200, 512, 600),
+    "HalfCheetah-v5": Task(3000, 2048, 3600),
+    "Hopper-v5": Task(1000, 2048, 3600, ("--gamma", "0.995")),
+}
+QUICK = {"Pendulum-v1": Task(-200, 64, 40)}
+
+
+def measure(quick: bool, done: Sequence[Row]) -> Iterator[Row]:
+    """One run after another, each alone on the cores; those that are done are not run again."""
+    known = {(row["system"], row["case"], row["seed"]) for row in done if row["quick"] == quick}
+    for seed in range(1 if quick else 3):
+        for env, task in (QUICK if quick else TASKS).items():
+            for name in (OURS, *PEERS):
+                if (name, env, seed) not in known:
+                    yield _run(name, env, task, seed)
+
+
+def _run(name: str, env: str, task: Task, seed: int) -> Row:
+    if name == OURS:
+        system = System("ours_training", env, "--seeds", seed, *task.ours)
+    else:
+        system = System("sac", PEERS[name][0], env, CORES, "--seed", seed, peer=True)
+    with system:
+        hello = system.hello
+        seconds, steps, curve = hello["seconds"], 0, []
+        while not reached(curve, task.goal) and seconds < task.cap:
+            slice_ = system.ask("train", steps=task.every)
+            seconds, steps = seconds + slice_["seconds"], steps + slice_["steps"]
+            score = system.ask("evaluate", episodes=EPISODES)["return"]
+            curve.append([round(seconds, 2), steps, round(score, 2)])
+    return row(
+        NAME,
+        name,
+        "s",
+        [seconds if reached(curve, task.goal) and seconds <= task.cap else None],
+        case=env,
+        seed=seed,
+        goal=task.goal,
+        cap=task.cap,
+        curve=curve,
+        settings={**hello["settings"], "evaluated every": task.every, "episodes": EPISODES, "threads": CORES},
+        versions=hello.get("versions", ""),
+    )
+
+
+def reached(curve: Sequence[Sequence[float]], goal: float) -> bool:
+    """curve: [seconds, steps, return] of every evaluation."""
+    return bool(curve) and curve[-1][2] >= goal
+
+
+def lines(rows: Sequence[Row]) -> list[Line]:
+    return [
+        _compared(f"{env} to {task.goal:g}, against {peer}", times(rows, OURS, env), times(rows, peer, env), goal, rows)
+        for env, task in TASKS.items()
+        for peer, (_, goal) in PEERS.items()
+    ]
+
+
+class Time(NamedTuple):
+    seconds: float
+    reached: bool  # or the cap stands here, and the true time is longer
+
+    def __str__(self) -> str:
+        return ("" if self.reached else "> ") + quantity(self.seconds, "s")
+
+
+def times(rows: Sequence[Row], system: str, env: str) -> dict[int, Time]:
+    """Of each seed."""
+    some = [row for row in rows if row["system"] == system and row["case"] == env]
+    return {row["seed"]: Time(row["values"][0] or row["cap"], row["values"][0] is not None) for row in some}
+
+
+def typical(times: dict[int, Time]) -> Time:
+    """The median, reached if more than half of the seeds did not end at the cap."""
+    middle = median(time.seconds for time in times.values())
+    return Time(middle, sum(time.reached for time in times.values()) > len(times) / 2)
+
+
+def _compared(what: str, ours: dict[int, Time], peer: dict[int, Time], goal: float, rows: Sequence[Row]) -> Line:
+    if not ours or ours.keys() != peer.keys():
+        return Line(what, "–", "–", "–", f"{goal:g}x sooner", UNMEASURED)
+    our_time, peer_time = typical(ours), typical(peer)
+    value = peer_time.seconds / our_time.seconds
+    pairs = [peer[seed].seconds / ours[seed].seconds for seed in ours]
+    bound = "" if peer_time.reached else "≥ "  # of a peer that the cap stopped
+    measured = f"{bound}{value:.2f}x ({min(pairs):.2f}–{max(pairs):.2f})" if our_time.reached else "not reached"
+    met = our_time.reached and value >= goal
+    return Line(what, str(our_time), str(peer_time), measured, f"{goal:g}x sooner", verdict(met, *rows))
