@@ -330,9 +330,9 @@ def test_lam_holds_the_policy_near_its_prior(shift, rises):
 
 
 def test_a_bootstrap_stays_where_the_solution_is():
-    config = replace(CRITIC, lam=0.5, gamma=0.9)
+    config = replace(CRITIC, lam=0.5, gamma=0.9, V_actions="policy")
     state, batch = agent.init(config, DISCRETE, jax.random.key(0)), _batch(spec=DISCRETE)
     high = eqx.tree_at(lambda V: V.biases[-1], state.V_slow, jnp.full(1, 1e4, jnp.float32))
-    seen = agent.look(replace(config, kappa=0.0), DISCRETE, state._replace(V_slow=high), batch)
+    seen = agent.look(config, DISCRETE, state._replace(V_slow=high), batch)
     # (max |r| + lam log 4) / (1 - .9), of four actions
     np.testing.assert_allclose(seen.v_next, 10 * (jnp.abs(batch.reward).max() + 0.5 * np.log(4)), rtol=1e-5)

@@ -101,11 +101,12 @@ def look(config: SBEEDConfig, spec: EnvSpec, state: Learner, batch: Transition) 
     """Evaluate the networks once per state of the batch. Networks end here."""
     lam = jnp.exp(state.log_lam)
     v_next = value(state.V_slow, batch.next_obs)
-    if config.V_actions != "policy":
-        v_next = config.kappa * value(state.V, batch.next_obs) + (1 - config.kappa) * v_next
     largest_reward = jnp.maximum(state.largest_reward, jnp.max(jnp.abs(batch.reward)))
-    bound = equations.value_bound(largest_reward, _most_entropy(config, spec), gamma=config.gamma, lam=lam)
-    v_next = jnp.clip(v_next, -bound, bound)
+    if config.V_actions == "policy":
+        bound = equations.value_bound(largest_reward, _most_entropy(config, spec), gamma=config.gamma, lam=lam)
+        v_next = jnp.clip(v_next, -bound, bound)
+    else:  # L_eta's own bootstrap, without a bound: rho must see what V's gradient sees
+        v_next = config.kappa * value(state.V, batch.next_obs) + (1 - config.kappa) * v_next
     log_pi = _counted_log_pi(config, spec, state, batch, v_next, lam)
     later = duals.later_actions(config, encoded(spec, state.pi, batch.action), batch.last)
     sent = state.pi.squash(batch.action)
