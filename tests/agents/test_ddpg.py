@@ -20,6 +20,7 @@ from sbeed.training import rollout
 from sbeed.training.collect import Actor, VectorActor
 from sbeed.training.trainer import Trainer
 from sbeed.types import EnvSpec, Transition
+from tests.agents.paths import path
 
 BOX = EnvSpec("box", 3, "box", 2, None)
 CONFIG = DDPGConfig(hidden=(8,), batch_size=8)
@@ -177,7 +178,7 @@ def test_probes():
         return agent.iterate(config, spec, agent.init(config, spec, key), replay, key)[0]
 
     for env in (probe.TimeLimit(box=True), probe.Termination(box=True), probe.ActionObservationReward(box=True)):
-        data = _uniform_path(env, config.replay_capacity)
+        data = path(env, jax.random.key(0), config.replay_capacity, _uniform)
         state = learn(data, jax.random.key(1))
         action = agent.actor(config, state).mode(data.obs)
         v = agent.value(state.Q, data.obs, action)
@@ -188,17 +189,9 @@ def test_probes():
             np.testing.assert_allclose(action, env.best_action(data.obs), atol=0.1)
 
 
-def _uniform_path(env, steps):
-    def step(state, k):
-        k_action, k_step, k_reset = jax.random.split(k, 3)
-        obs, action = env.observe(state), jax.random.uniform(k_action, (1,), jnp.float32, -1, 1)
-        after = env.step(state, action, k_step)
-        last = after.terminated | after.truncated
-        carried = jax.tree.map(lambda x, y: jnp.where(last, x, y), env.reset(k_reset), after.state)
-        return carried, Transition(obs, action, after.reward, after.obs, after.terminated, last)
-
-    keys = jax.random.split(jax.random.key(0), steps)
-    return jax.jit(lambda: jax.lax.scan(step, env.reset(keys[0]), keys)[1])()
+def _uniform(obs, key):
+    sent = jax.random.uniform(key, (1,), jnp.float32, -1, 1)
+    return sent, sent
 
 
 def test_the_paper_s_form_learns_what_it_collects():

@@ -14,6 +14,7 @@ from sbeed.data import replay as ring
 from sbeed.envs import probe
 from sbeed.training.trainer import Trainer
 from sbeed.types import EnvSpec, Transition
+from tests.agents.paths import path
 
 BOX = EnvSpec("box", 3, "box", 2, None)
 CONFIG = SACConfig(hidden=(8,), batch_size=8)
@@ -116,7 +117,7 @@ def test_probes():
         return agent.iterate(config, spec, agent.init(config, spec, key), replay, key)[0]
 
     for env in (probe.TimeLimit(box=True), probe.Termination(box=True), probe.ActionObservationReward(box=True)):
-        data = _uniform_path(env, config.replay_capacity)
+        data = path(env, jax.random.key(0), config.replay_capacity, _uniform)
         state = learn(data, jax.random.key(1))
         mode = state.pi.squash(state.pi.mode(data.obs))
         v = state.Q(data.obs, mode).min(0)
@@ -127,17 +128,9 @@ def test_probes():
             np.testing.assert_allclose(mode, env.best_action(data.obs), atol=0.1)
 
 
-def _uniform_path(env, steps):
-    def step(state, k):
-        k_action, k_step, k_reset = jax.random.split(k, 3)
-        obs, sent = env.observe(state), jax.random.uniform(k_action, (1,), jnp.float32, -0.99, 0.99)
-        after = env.step(state, sent, k_step)
-        last = after.terminated | after.truncated
-        carried = jax.tree.map(lambda x, y: jnp.where(last, x, y), env.reset(k_reset), after.state)
-        return carried, Transition(obs, jnp.arctanh(sent), after.reward, after.obs, after.terminated, last)
-
-    keys = jax.random.split(jax.random.key(0), steps)
-    return jax.jit(lambda: jax.lax.scan(step, env.reset(keys[0]), keys)[1])()
+def _uniform(obs, key):
+    sent = jax.random.uniform(key, (1,), jnp.float32, -0.99, 0.99)
+    return jnp.arctanh(sent), sent
 
 
 def test_it_learns_what_it_collects():

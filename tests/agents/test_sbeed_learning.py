@@ -15,6 +15,7 @@ from sbeed.envs import lqr, probe
 from sbeed.envs.tabular import garnet
 from sbeed.theory import operators
 from sbeed.types import EnvSpec, Transition
+from tests.agents.paths import path
 
 CRITIC = SBEEDConfig(
     gamma=0.9,
@@ -31,21 +32,6 @@ CRITIC = SBEEDConfig(
 )
 # The paper's form: rho = V + nu, V by L_eta and pi by the score on replayed actions.
 NET = replace(CRITIC, dual="net", twins=1, V_actions="replay", pi_gradient="score", eta=0.1)
-
-
-def _path(env, key, steps, draw):
-    """`steps` transitions under actions draw(obs, key), the episode's ends as the collector writes them."""
-
-    def step(state, k):
-        k_action, k_step, k_reset = jax.random.split(k, 3)
-        obs = env.observe(state)
-        raw, sent = draw(obs, k_action)
-        after = env.step(state, sent, k_step)
-        last = after.terminated | after.truncated
-        carried = jax.tree.map(lambda x, y: jnp.where(last, x, y), env.reset(k_reset), after.state)
-        return carried, Transition(obs, raw, after.reward, after.obs, after.terminated, last)
-
-    return jax.jit(lambda k: jax.lax.scan(step, env.reset(k), jax.random.split(k, steps))[1])(key)
 
 
 @cache
@@ -75,7 +61,7 @@ def test_probe(config, box, kind):
         sent = jax.random.uniform(key, (1,), jnp.float32, -0.99, 0.99)
         return jnp.arctanh(sent), sent
 
-    data = _path(env, jax.random.key(0), config.replay_capacity, draw)
+    data = path(env, jax.random.key(0), config.replay_capacity, draw)
     spec = replace(env.spec, name="probe", time_limit=None)
     state, _ = _learner(config, spec)(data, jax.random.key(1))
     v, expected = agent.value(state.V, data.obs), env.value(data.obs, config.gamma)
@@ -101,7 +87,7 @@ def test_the_lqr_s_soft_optimum_from_another_s_data(fields):
         action = -obs.sum(keepdims=True) + jax.random.normal(key, (1,), jnp.float32)
         return action, action
 
-    data = _path(env, jax.random.key(0), config.replay_capacity, draw)
+    data = path(env, jax.random.key(0), config.replay_capacity, draw)
     state, _ = _learner(config, env.spec)(data, jax.random.key(1))
     s = np.asarray(data.obs[:500])
     v, mean = agent.value(state.V, s), state.pi.mode(s)

@@ -3,6 +3,7 @@
 from dataclasses import fields
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
@@ -67,6 +68,19 @@ def optimizer(kind: str, step_size: Scalar, max_grad_norm: float | None = None) 
     """kind: "adam" or "sgd"."""
     rule = optax.adam(step_size) if kind == "adam" else optax.sgd(step_size)
     return rule if max_grad_norm is None else optax.chain(optax.clip_by_global_norm(max_grad_norm), rule)
+
+
+def stepped(rule: optax.GradientTransformation, player: Any, opt: optax.OptState, g: Any) -> tuple[Any, optax.OptState]:
+    """A player's new parameters and its optimiser's new state."""
+    change, opt = rule.update(g, opt)
+    return eqx.apply_updates(player, change), opt
+
+
+def with_bandwidth(model: Any, width: Array) -> Any:
+    """The model with random features of that bandwidth, if it is made of such; otherwise as it is."""
+    if not isinstance(getattr(model, "features", None), FourierFeatures):
+        return model
+    return eqx.tree_at(lambda m: m.features.bandwidth, model, width)
 
 
 def follow(slow: Any, fast: Any, rate: Scalar) -> Any:

@@ -13,7 +13,7 @@ from sbeed.agents.ddpg import equations
 from sbeed.agents.ddpg.config import DDPGConfig
 from sbeed.agents.ddpg.learner import Learner, actor, check, init, noisy, prepare
 from sbeed.agents.ddpg.presets import PRESETS
-from sbeed.agents.players import follow, optimizer
+from sbeed.agents.players import follow, optimizer, stepped
 from sbeed.data.replay import Replay, sample
 from sbeed.models.critics import Critic
 from sbeed.models.policies import Gaussian, LinearGaussian
@@ -80,8 +80,7 @@ def value(Q: Critic, obs: Array, action: Array) -> Array:
 
 def _step(state: Learner, name: str, g: Any, step_size: Scalar) -> tuple[Any, optax.OptState]:
     """One player's new parameters and its optimiser's new state."""
-    change, opt = optimizer("adam", step_size).update(g, state.opt[name])
-    return eqx.apply_updates(getattr(state, name), change), opt
+    return stepped(optimizer("adam", step_size), getattr(state, name), state.opt[name], g)
 
 
 DDPG = Agent("ddpg", PRESETS, check, init, prepare, iterate, actor, deployed=actor)

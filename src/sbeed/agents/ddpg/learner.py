@@ -10,7 +10,7 @@ import optax
 from sbeed.agents import scales
 from sbeed.agents.ddpg.config import DDPGConfig
 from sbeed.agents.knobs import check_ranges
-from sbeed.agents.players import make_policy, optimizer, traced_floats
+from sbeed.agents.players import make_policy, optimizer, traced_floats, with_bandwidth
 from sbeed.agents.scales import Scales
 from sbeed.data.replay import Replay, sample
 from sbeed.models.critics import Critic
@@ -67,11 +67,8 @@ def prepare(config: DDPGConfig, spec: EnvSpec, state: Learner, replay: Replay, k
     """Once, with the warm-up's data: the normalisers' first statistics and the bandwidth of random features."""
     batch = jax.tree.map(lambda x: x[:, 0], sample(replay, key, 4096, 1))
     state = state._replace(scales=scales.begin(config, state.scales, batch.obs, replay))
-    if config.policy == "rbf":
-        width = median_bandwidth(scales.scaled(config, state.scales, batch).obs)
-        pi = eqx.tree_at(lambda p: p.features.bandwidth, state.pi, width)
-        state = state._replace(pi=pi, pi_slow=pi)
-    return state
+    pi = with_bandwidth(state.pi, median_bandwidth(scales.scaled(config, state.scales, batch).obs))
+    return state._replace(pi=pi, pi_slow=pi)
 
 
 def noisy(config: DDPGConfig, pi: Gaussian | LinearGaussian) -> NoisyMean:

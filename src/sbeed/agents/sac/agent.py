@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import optax
 
 from sbeed.agents.base import Agent
-from sbeed.agents.players import follow, optimizer
+from sbeed.agents.players import follow, optimizer, stepped
 from sbeed.agents.sac import equations
 from sbeed.agents.sac.config import SACConfig
 from sbeed.agents.sac.learner import Learner, actor, check, init, prepare
@@ -89,8 +89,7 @@ def _at_a_draw(Q: Critic, pi: Policy, obs: Array, key: Key) -> tuple[Array, Arra
 
 def _step(state: Learner, name: str, g: Any, step_size: Scalar) -> tuple[Any, optax.OptState]:
     """One player's new parameters and its optimiser's new state."""
-    change, opt = optimizer("adam", step_size).update(g, state.opt[name])
-    return eqx.apply_updates(getattr(state, name), change), opt
+    return stepped(optimizer("adam", step_size), getattr(state, name), state.opt[name], g)
 
 
 SAC = Agent("sac", PRESETS, check, init, prepare, iterate, actor, deployed=actor)

@@ -12,7 +12,7 @@ import optax
 
 from sbeed.agents import scales
 from sbeed.agents.base import Agent
-from sbeed.agents.players import encoded, follow, kl_step
+from sbeed.agents.players import encoded, follow, kl_step, stepped
 from sbeed.agents.sbeed import dual as duals
 from sbeed.agents.sbeed import equations
 from sbeed.agents.sbeed.config import SBEEDConfig
@@ -341,8 +341,8 @@ def _decayed(config: SBEEDConfig, state: Learner, step_size: Scalar) -> Scalar:
 
 def _step(config: SBEEDConfig, state: Learner, name: str, g: Any, step_size: Scalar) -> tuple[Any, optax.OptState]:
     """The Euclidean step of one player: its new parameters and its optimiser's new state."""
-    change, opt = optimizer(config, _decayed(config, state, step_size)).update(g, state.opt[name])
-    return eqx.apply_updates(getattr(state, name), change), opt
+    rule = optimizer(config, _decayed(config, state, step_size))
+    return stepped(rule, getattr(state, name), state.opt[name], g)
 
 
 def _descend_dual(
@@ -353,8 +353,7 @@ def _descend_dual(
 
     def step(dual: duals.Dual, opt: optax.OptState) -> tuple[duals.Dual, optax.OptState, Array]:
         loss, g = eqx.filter_value_and_grad(duals.loss)(dual, seen.inputs, goal, config.dual_l2)
-        change, opt = rule.update(g, opt)
-        return eqx.apply_updates(dual, change), opt, loss / config.twins
+        return *stepped(rule, dual, opt, g), loss / config.twins
 
     first = step(dual, state.opt["dual"])
     if config.dual_steps == 1:

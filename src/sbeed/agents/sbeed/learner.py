@@ -9,12 +9,12 @@ import optax
 
 from sbeed.agents import players, scales
 from sbeed.agents.knobs import check_ranges
-from sbeed.agents.players import encoded, make_policy, traced_floats
+from sbeed.agents.players import encoded, make_policy, traced_floats, with_bandwidth
 from sbeed.agents.sbeed import dual as duals
 from sbeed.agents.sbeed.config import SBEEDConfig
 from sbeed.agents.scales import Scales
 from sbeed.data.replay import Replay, sample
-from sbeed.models.features import FourierFeatures, median_bandwidth
+from sbeed.models.features import median_bandwidth
 from sbeed.models.nets import MLP
 from sbeed.models.policies import Policy
 from sbeed.types import Array, EnvSpec, Key, Scalar
@@ -107,9 +107,8 @@ def prepare(config: SBEEDConfig, spec: EnvSpec, state: Learner, replay: Replay, 
     batch = jax.tree.map(lambda x: x[:, 0], sample(replay, key, 4096, 1))
     state = state._replace(scales=scales.begin(config, state.scales, batch.obs, replay))
     obs = scales.scaled(config, state.scales, batch).obs
-    if isinstance(getattr(state.pi, "features", None), FourierFeatures):
-        pi = eqx.tree_at(lambda p: p.features.bandwidth, state.pi, median_bandwidth(obs))
-        state = state._replace(pi=pi, pi_slow=pi, prior=None if state.prior is None else pi)
+    pi = with_bandwidth(state.pi, median_bandwidth(obs))
+    state = state._replace(pi=pi, pi_slow=pi, prior=None if state.prior is None else pi)
     if state.dual is None:
         return state
     action = encoded(spec, state.pi, batch.action)

@@ -5,7 +5,7 @@ Networks are evaluated once per state before pi's step; from there on there are 
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -17,14 +17,14 @@ from jax.flatten_util import ravel_pytree
 from sbeed.agents import scales
 from sbeed.agents.base import Agent
 from sbeed.agents.knobs import check_ranges
-from sbeed.agents.players import make_policy, natural_gradient, traced_floats
+from sbeed.agents.players import make_policy, natural_gradient, traced_floats, with_bandwidth
 from sbeed.agents.scales import Scales
 from sbeed.agents.trpo import baseline, equations
 from sbeed.agents.trpo.baseline import Baseline, value
 from sbeed.agents.trpo.config import TRPOConfig
 from sbeed.agents.trpo.presets import PRESETS
 from sbeed.data.replay import Replay, newest
-from sbeed.models.features import FourierFeatures, median_bandwidth
+from sbeed.models.features import median_bandwidth
 from sbeed.models.policies import Policy
 from sbeed.ops.prox import capped_step_size, kl_line_search
 from sbeed.types import Array, EnvSpec, Key
@@ -88,13 +88,7 @@ def prepare(config: TRPOConfig, spec: EnvSpec, state: Learner, replay: Replay, k
     known = scales.observe(replace(config, normalizer_kl=None), state.scales, state.pi, replay)
     obs = scales.scaled(config, known, newest(replay, config.steps_per_iteration)).obs
     width = median_bandwidth(obs)
-    return state._replace(pi=_with_bandwidth(state.pi, width), V=_with_bandwidth(state.V, width), scales=known)
-
-
-def _with_bandwidth(model: Any, width: Array) -> Any:
-    if not isinstance(getattr(model, "features", None), FourierFeatures):
-        return model
-    return eqx.tree_at(lambda m: m.features.bandwidth, model, width)
+    return state._replace(pi=with_bandwidth(state.pi, width), V=with_bandwidth(state.V, width), scales=known)
 
 
 # ------------------------------------------------------------------------------------------------- one round
