@@ -2,39 +2,50 @@
 
 from types import SimpleNamespace
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from sbeed.agents import scales
 from sbeed.data import replay as ring
-from sbeed.models.features import Identity
-from sbeed.models.policies import LinearGaussian, Normalized
+from sbeed.models.features import FourierFeatures
+from sbeed.models.nets import MLP
+from sbeed.models.policies import Gaussian, LinearGaussian, Normalized
 from sbeed.types import EnvSpec, Transition
 
 SPEC = EnvSpec("box", 3, "box", 2, None)
 CONFIG = SimpleNamespace(
-    normalize_observations=True, normalize_rewards=False, normalizer_kl=1e-3, steps_per_iteration=32
+    normalize_observations=True, normalize_rewards=False, steps_per_iteration=256, replay_capacity=1024
 )
+LOG_STD = jnp.full(2, -2.0, jnp.float32)
 
 
-def test_the_normaliser_moves_the_policy_no_further_than_asked():
-    seen = scales.init(3)
-    seen = seen._replace(observations=seen.observations.update(jax.random.normal(jax.random.key(1), (256, 3))))
-    obs = 2 * jax.random.normal(jax.random.key(2), (32, 3), jnp.float32) + 1  # another mean and another scale
-    path = Transition(obs, jnp.zeros((32, 2)), jnp.zeros(32), obs, jnp.zeros(32, bool), jnp.zeros(32, bool))
-    replay = ring.insert(ring.empty(SPEC, 64), path)
-    whole = seen.observations.update(obs)
+def rescaled():
+    """Scales before and after a round of states with another mean and deviation, and the replay that has them."""
+    old = scales.init(3)
+    old = old._replace(observations=old.observations.update(jax.random.normal(jax.random.key(1), (4096, 3))))
+    obs = 2 * jax.random.normal(jax.random.key(2), (1024, 3), jnp.float32) + 1
+    path = Transition(obs, jnp.zeros((1024, 2)), jnp.zeros(1024), obs, jnp.zeros(1024, bool), jnp.zeros(1024, bool))
+    replay = ring.insert(ring.empty(SPEC, 1024), path)
+    return old, scales.observe(CONFIG, old, replay), replay
 
-    def observed(log_std):
-        pi = LinearGaussian(Identity(3), jnp.ones((4, 2), jnp.float32), jnp.full(2, log_std, jnp.float32))
-        after = scales.observe(CONFIG, seen, pi, replay).observations
-        assert after.count == 256 + 32
-        return after, jnp.mean(Normalized(pi, seen.observations).kl(Normalized(pi, after), obs))
 
-    wide, kl = observed(log_std=8.0)
-    np.testing.assert_allclose(wide.mean, whole.mean, rtol=1e-5)
-    assert kl < CONFIG.normalizer_kl
-    sharp, kl = observed(log_std=-4.0)
-    np.testing.assert_allclose(kl, CONFIG.normalizer_kl, rtol=0.1)
-    assert jnp.all(jnp.abs(sharp.mean - seen.observations.mean) < 0.1 * jnp.abs(whole.mean - seen.observations.mean))
+def moved(pi, other, old, new, replay):
+    return jnp.mean(Normalized(pi, old.observations).kl(Normalized(other, new.observations), replay.data.obs))
+
+
+def test_a_policy_of_random_features_does_on_new_scales_what_it_did():
+    old, new, replay = rescaled()
+    phi = eqx.tree_at(lambda f: f.bandwidth, FourierFeatures(3, 100, key=jax.random.key(3)), jnp.float32(3))
+    pi = LinearGaussian(phi, 0.3 * jax.random.normal(jax.random.key(4), (phi.size, 2)), LOG_STD)
+    slow = LinearGaussian(phi, 0.3 * jax.random.normal(jax.random.key(5), (phi.size, 2)), LOG_STD)
+    carried = scales.carried(CONFIG, old, new, (pi, slow), replay)
+    for before, after in zip((pi, slow), carried):
+        assert moved(before, before, old, new, replay) > 1
+        assert moved(before, after, old, new, replay) < 0.02 * moved(before, before, old, new, replay)
+
+
+def test_networks_stay_as_they_are():
+    old, new, replay = rescaled()
+    pi = Gaussian(MLP((3, 8, 2), key=jax.random.key(6), activation="tanh"), LOG_STD)
+    assert scales.carried(CONFIG, old, new, (pi,), replay) == (pi,)

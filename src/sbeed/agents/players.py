@@ -1,5 +1,6 @@
 """What several agents' players are made of, and how they step."""
 
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
@@ -88,13 +89,27 @@ def follow(slow: Any, fast: Any, rate: Scalar) -> Any:
     return jax.tree.map(lambda x, y: x + rate * (y - x), slow, fast)
 
 
+def as_vector(pi: Policy) -> tuple[Array, Callable[[Array], Policy]]:
+    """What is trained of a policy, and what makes a policy of such a vector again.
+
+    Random features stay out of it: a policy and its successor then share them, and what they say of a state is
+    computed once for both.
+    """
+    trained = jax.tree.map(lambda _: True, pi)
+    if hasattr(pi, "features"):
+        trained = eqx.tree_at(lambda p: p.features, trained, jax.tree.map(lambda _: False, pi.features))
+    moving, still = eqx.partition(pi, trained)
+    vector, rebuild = ravel_pytree(moving)
+    return vector, lambda v: eqx.combine(rebuild(v), still)
+
+
 def natural_gradient(pi: Policy, obs: Array, g: Any, *, ridge: Scalar) -> tuple[Array, Array, Any]:
     """F^-1 g and g as vectors, and what makes a policy of one again.   obs: [..., n]"""
     states = obs.reshape(-1, obs.shape[-1])
-    flat, rebuild = ravel_pytree(pi)
-    flat_g = ravel_pytree(g)[0]
+    flat, rebuild = as_vector(pi)
+    flat_g, _ = as_vector(g)
     if isinstance(pi, LinearGaussian):
-        return ravel_pytree(pi.natural_gradient(states, g, ridge))[0], flat_g, rebuild
+        return as_vector(pi.natural_gradient(states, g, ridge))[0], flat_g, rebuild
     found = natural_gradient_by_products(lambda w: jnp.mean(pi.kl(rebuild(w), states)), flat, flat_g, damping=ridge)
     return found.x, flat_g, rebuild
 
@@ -103,4 +118,4 @@ def kl_step(pi: Policy, obs: Array, g: Any, *, step_size: Scalar, kl_radius: Sca
     """The natural gradient step of pi, no longer than `kl_radius` allows."""
     direction, flat_g, rebuild = natural_gradient(pi, obs, g, ridge=ridge)
     size = capped_step_size(flat_g, direction, step_size=step_size, kl_radius=kl_radius)
-    return rebuild(ravel_pytree(pi)[0] - size * direction)
+    return rebuild(as_vector(pi)[0] - size * direction)

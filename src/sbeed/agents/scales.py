@@ -2,16 +2,19 @@
 
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax.numpy as jnp
 
 from sbeed.data.replay import Replay, newest
+from sbeed.models.features import FourierFeatures
 from sbeed.models.normalize import Normalizer, ReturnScale
 from sbeed.models.policies import Normalized, Policy
+from sbeed.ops.linalg import ridge_solve
 from sbeed.types import Array, Transition
 
-# A config with normalize_observations, normalize_rewards, normalizer_kl, gamma, steps_per_iteration, warmup and
-# replay_capacity.
+# A config with normalize_observations, normalize_rewards, gamma, steps_per_iteration, warmup and replay_capacity.
 Config = Any
+STATES = 4096  # that are enough to tell what a policy does
 
 
 class Scales(NamedTuple):
@@ -33,23 +36,39 @@ def begin(config: Config, scales: Scales, obs: Array, replay: Replay) -> Scales:
     return scales
 
 
-def observe(config: Config, scales: Scales, pi: Policy, replay: Replay) -> Scales:
+def observe(config: Config, scales: Scales, replay: Replay) -> Scales:
     """Take the newest round in."""
     if not (config.normalize_observations or config.normalize_rewards):
         return scales
     fresh = newest(replay, config.steps_per_iteration)
     if config.normalize_observations:
-        updated = scales.observations.update(fresh.obs)
-        if config.normalizer_kl is not None:
-            # Another scale makes another policy, unseen by the cap on its steps: the sharper pi, the more so.
-            for _ in range(2):  # KL grows as the square of a step, nearly: the second look corrects the first
-                kl = jnp.mean(Normalized(pi, scales.observations).kl(Normalized(pi, updated), fresh.obs))
-                share = jnp.sqrt(jnp.minimum(1, config.normalizer_kl / jnp.maximum(kl, 1e-12)))
-                updated = scales.observations.towards(updated, share)
-        scales = scales._replace(observations=updated)
+        scales = scales._replace(observations=scales.observations.update(fresh.obs))
     if config.normalize_rewards:
         scales = scales._replace(returns=scales.returns.update(fresh.reward, fresh.last, config.gamma))
     return scales
+
+
+def carried(config: Config, old: Scales, new: Scales, models: tuple[Any, ...], replay: Replay) -> tuple[Any, ...]:
+    """Models on the new scales that say what they said on the old ones; they share their random features.
+
+    Another scale makes other features and so another policy, behind the back of the cap on its steps: the sharper pi,
+    the more so. Least squares over the newest states give the weights with which the new features say nearly the same.
+    Networks stay as they are.
+    """
+    features = getattr(models[0], "features", None)
+    if not config.normalize_observations or not isinstance(features, FourierFeatures):
+        return models
+    number = min(config.replay_capacity, STATES)
+    obs = newest(replay, number).obs
+    there = jnp.arange(number) >= number - replay.size  # where there are fewer, what stands in for them comes first
+    before, after = (there[:, None] * features(scales.observations(obs)) for scales in (old, new))
+    gram = jnp.matmul(after.T, after, precision="highest")
+
+    def carry(model: Any) -> Any:
+        missing = jnp.matmul(after.T, (before - after) @ model.weights, precision="highest")
+        return eqx.tree_at(lambda m: m.weights, model, model.weights + ridge_solve(gram, missing, 1e-4))
+
+    return tuple(carry(model) for model in models)
 
 
 def scaled(config: Config, scales: Scales, batch: Transition) -> Transition:

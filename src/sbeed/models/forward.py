@@ -16,6 +16,15 @@ ACTIVATIONS: dict[str, Callable[[AnyArray, Numpy], AnyArray]] = {
 }
 
 
+def on_rows(f: Callable[[AnyArray], AnyArray], x: AnyArray) -> AnyArray:
+    """f of [N, n] -> [N, m] for any number of leading axes.
+
+    XLA's products over two leading axes take half as long again on a CPU, and it finds that two parts of a program
+    evaluate the same thing only where both spell it alike.
+    """
+    return f(x.reshape(-1, x.shape[-1])).reshape(*x.shape[:-1], -1)
+
+
 def hidden(
     weights: Sequence[AnyArray],
     biases: Sequence[AnyArray],

@@ -1,6 +1,7 @@
 """Fully connected networks."""
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 
 import equinox as eqx
@@ -40,10 +41,10 @@ class MLP(eqx.Module):
 
     def hidden(self, x: Array) -> Array:
         """The last hidden layer: features that the output is linear in.   [..., in] -> [..., width]"""
-        return forward.hidden(
-            self.weights[:-1], self.biases[:-1], x, activation=self.activation, layer_norm=self.layer_norm, xp=jnp
-        )
+        act = partial(forward.hidden, activation=self.activation, layer_norm=self.layer_norm, xp=jnp)
+        return forward.on_rows(lambda rows: act(self.weights[:-1], self.biases[:-1], rows), x)
 
     def __call__(self, x: Array) -> Array:
         """[..., in] -> [..., out]"""
-        return forward.mlp(self.weights, self.biases, x, activation=self.activation, layer_norm=self.layer_norm, xp=jnp)
+        act = partial(forward.mlp, activation=self.activation, layer_norm=self.layer_norm, xp=jnp)
+        return forward.on_rows(lambda rows: act(self.weights, self.biases, rows), x)

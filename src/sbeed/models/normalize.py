@@ -31,11 +31,6 @@ class Normalizer(eqx.Module):
         var = (1 - new) * self.var + new * x.var(0) + new * (1 - new) * shift**2
         return eqx.tree_at(lambda n: (n.count, n.mean, n.var), self, (count, mean, var))
 
-    def towards(self, other: "Normalizer", share: Scalar) -> "Normalizer":
-        """As much as `other` has seen, but with its mean and variance moved only a share of the way."""
-        mean, var = (x + share * (y - x) for x, y in ((self.mean, other.mean), (self.var, other.var)))
-        return eqx.tree_at(lambda n: (n.count, n.mean, n.var), self, (other.count, mean, var))
-
     @property
     def inverse_std(self) -> Array:
         return 1 / jnp.sqrt(self.var + 1e-8)

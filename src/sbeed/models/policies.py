@@ -189,7 +189,7 @@ class LinearGaussian(GaussianPolicy):
     squashed: ClassVar[bool] = False
 
     def distribution(self, obs: Array) -> Normal:
-        mean = self.features(obs) @ self.weights
+        mean = forward.on_rows(lambda rows: self.features(rows) @ self.weights, obs)
         return Normal(mean, jnp.broadcast_to(self.log_std, mean.shape), squashed=False)
 
     def natural_gradient(self, obs: Array, g: "LinearGaussian", ridge: Scalar) -> "LinearGaussian":
@@ -278,7 +278,7 @@ class LinearCategorical(CategoricalPolicy):
     weights: Array  # [D, actions]
 
     def logits(self, obs: Array) -> Array:
-        return self.features(obs) @ self.weights
+        return forward.on_rows(lambda rows: self.features(rows) @ self.weights, obs)
 
     def on_host(self) -> HostPolicy:
         return HostCategorical(_linear_on_host(self.features, self.weights), self.weights.shape[1])

@@ -24,7 +24,9 @@ Metrics = dict[str, Array]
 
 def iterate(config: DDPGConfig, spec: EnvSpec, state: Learner, replay: Replay, key: Key) -> tuple[Learner, Metrics]:
     """`updates_per_iteration` updates in one program; metrics are means."""
-    state = state._replace(scales=scales.observe(config, state.scales, noisy(config, state.pi), replay))
+    moved = scales.observe(config, state.scales, replay)
+    pi, pi_slow = scales.carried(config, state.scales, moved, (state.pi, state.pi_slow), replay)
+    state = state._replace(scales=moved, pi=pi, pi_slow=pi_slow)
 
     def one(state: Learner, k: Key) -> tuple[Learner, Metrics]:
         batch = jax.tree.map(lambda x: x[:, 0], sample(replay, k, config.batch_size, 1))

@@ -39,9 +39,6 @@ class DDPGConfig:
     hidden: tuple[int, ...] = knob((256, 256), "widths of the hidden layers", low=1, high=16_384, paper="64 64")
     activation: Literal["relu", "tanh"] = knob("relu", "of the hidden layers", paper="tanh")
     normalize_observations: bool = knob(False, "by running mean and standard deviation", paper="not said")
-    normalizer_kl: float | None = knob(
-        None, "most KL by which a round's statistics may move pi, for they count as far as that; unset: any", low=0
-    )
     normalize_rewards: bool = knob(
         False, "by the running standard deviation of the discounted return", paper="not said"
     )

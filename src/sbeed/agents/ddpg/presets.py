@@ -20,7 +20,6 @@ def paper(spec: EnvSpec) -> DDPGConfig:
         hidden=(64, 64),
         activation="tanh",
         normalize_observations=True,
-        normalizer_kl=0.001,
         normalize_rewards=True,
         batch_size=64,
         warmup=2_048,

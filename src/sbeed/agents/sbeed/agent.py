@@ -31,6 +31,7 @@ class Seen(NamedTuple):
 
     lam: Array
     largest_reward: Array  # so far, in absolute value
+    bound: Array  # on |V*|, for all that such rewards can add up to
     log_pi: Array  # of the replayed actions, within its bound: [B, L]
     v_next: Array  # of the states reached, as the bootstrap takes them: [B, L]
     delta: Array  # each start's target: [B, starts]
@@ -42,7 +43,7 @@ class Seen(NamedTuple):
 
 def iterate(config: SBEEDConfig, spec: EnvSpec, state: Learner, replay: Replay, key: Key) -> tuple[Learner, Metrics]:
     """`updates_per_iteration` updates in one program, then the policy's own where it has any; metrics are means."""
-    state = state._replace(scales=scales.observe(config, state.scales, state.pi, replay))
+    state = _rescaled(config, state, replay)
     together = config.pi_updates_per_iteration is None
 
     def one(state: Learner, k: Key) -> tuple[Learner, Metrics]:
@@ -63,6 +64,16 @@ def iterate(config: SBEEDConfig, spec: EnvSpec, state: Learner, replay: Replay, 
         state, of_pi = jax.lax.scan(one_pi, state, jax.random.split(k_pi, config.pi_updates_per_iteration))
         metrics = {**metrics, **of_pi}
     return state._replace(iteration=state.iteration + 1), jax.tree.map(jnp.mean, metrics)
+
+
+def _rescaled(config: SBEEDConfig, state: Learner, replay: Replay) -> Learner:
+    """The newest round counts in the scales, and the policies do on them what they did before."""
+    moved = scales.observe(config, state.scales, replay)
+    policies = (state.pi, state.pi_slow) if state.prior is None else (state.pi, state.pi_slow, state.prior)
+    carried = scales.carried(config, state.scales, moved, policies, replay)
+    free = state.iteration < config.free_rounds
+    pi, pi_slow, *prior = jax.tree.map(lambda old, new: jnp.where(free, old, new), policies, carried)
+    return state._replace(scales=moved, pi=pi, pi_slow=pi_slow, prior=prior[0] if prior else None)
 
 
 def _batch(config: SBEEDConfig, state: Learner, replay: Replay, key: Key, starts: int, among: int | None) -> Transition:
@@ -86,6 +97,8 @@ def update(
         metrics |= of_pi
     # The same draw as in pi's step, so that the compiler makes it once.
     soft = None if config.V_actions == "replay" else soft_values(state, pi, seen.inputs[0], key)
+    if soft is not None:
+        soft = jnp.clip(soft, -seen.bound, seen.bound)
     state, of_V = step_V(config, state, batch, seen, soft)
     return state, metrics | of_V
 
@@ -102,8 +115,8 @@ def look(config: SBEEDConfig, spec: EnvSpec, state: Learner, batch: Transition) 
     lam = jnp.exp(state.log_lam)
     v_next = value(state.V_slow, batch.next_obs)
     largest_reward = jnp.maximum(state.largest_reward, jnp.max(jnp.abs(batch.reward)))
+    bound = equations.value_bound(largest_reward, _most_entropy(config, spec), gamma=config.gamma, lam=lam)
     if config.V_actions == "policy":
-        bound = equations.value_bound(largest_reward, _most_entropy(config, spec), gamma=config.gamma, lam=lam)
         v_next = jnp.clip(v_next, -bound, bound)
     else:  # L_eta's own bootstrap, without a bound: rho must see what V's gradient sees
         v_next = config.kappa * value(state.V, batch.next_obs) + (1 - config.kappa) * v_next
@@ -111,7 +124,9 @@ def look(config: SBEEDConfig, spec: EnvSpec, state: Learner, batch: Transition) 
     later = duals.later_actions(config, encoded(spec, state.pi, batch.action), batch.last)
     sent = state.pi.squash(batch.action)
     inputs = _starts(config, batch.obs), _starts(config, sent), None if later is None else _starts(config, later)
-    return Seen(lam, largest_reward, log_pi, v_next, _targets(config, batch, log_pi, v_next, lam), inputs)
+    return Seen(
+        lam, largest_reward, jnp.asarray(bound), log_pi, v_next, _targets(config, batch, log_pi, v_next, lam), inputs
+    )
 
 
 def step_dual(config: SBEEDConfig, state: Learner, seen: Seen) -> tuple[Learner, Metrics]:

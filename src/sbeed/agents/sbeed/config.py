@@ -61,6 +61,9 @@ class SBEEDConfig:
     )
     squash: bool = knob(True, "box actions of an mlp pass through tanh", paper="no")
     features: int = knob(100, "random features of an rbf policy or linear dual", low=1, paper="100; 500 on HalfCheetah")
+    bandwidth: float = knob(
+        1.0, "of an rbf policy, in medians of the distance between observations", low=0, open=True, paper="1"
+    )
     initial_std: float = knob(1.0, "standard deviation of a new policy that is not squashed", low=0, open=True)
     pi_gradient: Literal["score", "pathwise", "both"] = knob(
         "pathwise", "the theorem's score form, through the critic, or the sum", paper="score"
@@ -97,10 +100,8 @@ class SBEEDConfig:
     activation: Literal["relu", "tanh"] = knob("relu", "of the hidden layers", paper="tanh")
     layer_norm: bool = knob(False, "LayerNorm before each activation of V and rho", paper="no")
     normalize_observations: bool = knob(False, "by running mean and standard deviation", paper="not said")
-    normalizer_kl: float | None = knob(
-        None,
-        "most KL by which a round's statistics may move pi, for they count as far as that; unset: any",
-        low=0,
+    free_rounds: int = knob(
+        0, "rounds whose statistics may move an rbf policy; later its weights make up for a change of scale", low=0
     )
     normalize_rewards: bool = knob(
         False, "by the running standard deviation of the discounted return", paper="not said"

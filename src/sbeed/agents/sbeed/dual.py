@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from sbeed.agents.sbeed import equations
 from sbeed.agents.sbeed.config import SBEEDConfig
 from sbeed.models.features import FourierFeatures, median_bandwidth
+from sbeed.models.forward import on_rows
 from sbeed.models.nets import MLP
 from sbeed.ops.linalg import ridge_solve
 from sbeed.types import Array, EnvSpec, Key, Scalar
@@ -31,7 +32,7 @@ class Linear(eqx.Module):
     weights: Array  # [D, out]
 
     def __call__(self, x: Array) -> Array:
-        return self.features(x) @ self.weights
+        return on_rows(lambda rows: self.features(rows) @ self.weights, x)
 
 
 class Dual(eqx.Module):

@@ -37,7 +37,7 @@ def paper(spec: EnvSpec) -> SBEEDConfig:
         hidden=(64, 64),
         activation="tanh",
         normalize_observations=True,
-        normalizer_kl=0.0,  # the statistics of the warm-up stay as they are
+        free_rounds=25,
         normalize_rewards=True,
         segment_length=128,
         all_starts=True,

@@ -4,7 +4,6 @@ Networks are evaluated once per state before pi's step; from there on there are 
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import NamedTuple
 
 import equinox as eqx
@@ -12,12 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jax.flatten_util import ravel_pytree
 
 from sbeed.agents import scales
 from sbeed.agents.base import Agent
 from sbeed.agents.knobs import check_ranges
-from sbeed.agents.players import make_policy, natural_gradient, traced_floats, with_bandwidth
+from sbeed.agents.players import as_vector, make_policy, natural_gradient, traced_floats, with_bandwidth
 from sbeed.agents.scales import Scales
 from sbeed.agents.trpo import baseline, equations
 from sbeed.agents.trpo.baseline import Baseline, value
@@ -84,8 +82,7 @@ def init(config: TRPOConfig, spec: EnvSpec, key: Key) -> Learner:
 
 def prepare(config: TRPOConfig, spec: EnvSpec, state: Learner, replay: Replay, key: Key) -> Learner:
     """Once, with the first round: the normalisers' first statistics and the bandwidths of random features."""
-    # These statistics are taken even if they move pi: there are no others yet.
-    known = scales.observe(replace(config, normalizer_kl=None), state.scales, state.pi, replay)
+    known = scales.observe(config, state.scales, replay)
     obs = scales.scaled(config, known, newest(replay, config.steps_per_iteration)).obs
     width = median_bandwidth(obs)
     return state._replace(pi=with_bandwidth(state.pi, width), V=with_bandwidth(state.V, width), scales=known)
@@ -109,10 +106,11 @@ def iterate(config: TRPOConfig, spec: EnvSpec, state: Learner, replay: Replay, k
     seen = Round(data.obs, data.action, log_pi, equations.standardized(advantage, weight), weight, replay.size)
     pi, metrics = step_pi(config, state.pi, seen)
     V, opt = baseline.fit(config, state.V, state.opt, data.obs, goal, replay.size, key)
-    moved = scales.observe(config, state.scales, pi, replay)
+    moved = scales.observe(config, state.scales, replay)
     # A round that the end of a run cuts short would count its first state again and again.
     whole = replay.size >= config.steps_per_iteration
     moved = jax.tree.map(lambda new, old: jnp.where(whole, new, old), moved, state.scales)
+    (pi,), (V,) = (scales.carried(config, state.scales, moved, (model,), replay) for model in (pi, V))
     metrics |= {
         "entropy": -equations.mean(log_pi, weight),
         "V": equations.mean(v, weight),
@@ -138,7 +136,7 @@ def step_pi(config: TRPOConfig, pi: Policy, seen: Round) -> tuple[Policy, Metric
     g = eqx.filter_grad(loss)(pi)
     direction, flat_g, rebuild = natural_gradient(pi, _spread(seen), g, ridge=config.fisher_ridge)
     size = capped_step_size(flat_g, direction, step_size=jnp.inf, kl_radius=config.kl_radius)
-    flat, step = ravel_pytree(pi)[0], size * direction
+    flat, step = as_vector(pi)[0], size * direction
 
     def of(measure: Callable[[Policy], Array]) -> Callable[[Array], Array]:
         return lambda w: measure(rebuild(w))

@@ -44,9 +44,6 @@ class TRPOConfig:
     hidden: tuple[int, ...] = knob((64, 64), "widths of the hidden layers", low=1, high=16_384)
     activation: Literal["relu", "tanh"] = knob("tanh", "of the hidden layers")
     normalize_observations: bool = knob(True, "by running mean and standard deviation", paper="not said")
-    normalizer_kl: float | None = knob(
-        None, "most KL by which a round's statistics may move pi, for they count as far as that; unset: any", low=0
-    )
     normalize_rewards: bool = knob(True, "by the running standard deviation of the discounted return", paper="not said")
 
     # The data

@@ -28,7 +28,6 @@ def paper(spec: EnvSpec) -> TRPOConfig:
         features=500 if spec.name.startswith("HalfCheetah") else 100,
         fisher_ridge=1e-4,  # rounds are long: their gradients bear a step along weak features
         V="linear",
-        normalizer_kl=0.001,
         steps_per_iteration=CHUNK,
         trajectories_per_iteration=TRAJECTORIES,
         # The chunk in which the last trajectory ends is seen after it, and one more goes before the update.
