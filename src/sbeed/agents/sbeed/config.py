@@ -61,9 +61,6 @@ class SBEEDConfig:
     )
     squash: bool = knob(True, "box actions of an mlp pass through tanh", paper="no")
     features: int = knob(100, "random features of an rbf policy or linear dual", low=1, paper="100; 500 on HalfCheetah")
-    bandwidth: float = knob(
-        1.0, "of an rbf policy, in medians of the distance between observations", low=0, open=True, paper="1"
-    )
     initial_std: float = knob(1.0, "standard deviation of a new policy that is not squashed", low=0, open=True)
     pi_gradient: Literal["score", "pathwise", "both"] = knob(
         "pathwise", "the theorem's score form, through the critic, or the sum", paper="score"

@@ -107,7 +107,7 @@ def prepare(config: SBEEDConfig, spec: EnvSpec, state: Learner, replay: Replay, 
     batch = jax.tree.map(lambda x: x[:, 0], sample(replay, key, 4096, 1))
     state = state._replace(scales=scales.begin(config, state.scales, batch.obs, replay))
     obs = scales.scaled(config, state.scales, batch).obs
-    pi = with_bandwidth(state.pi, config.bandwidth * median_bandwidth(obs))
+    pi = with_bandwidth(state.pi, median_bandwidth(obs))
     state = state._replace(pi=pi, pi_slow=pi, prior=None if state.prior is None else pi)
     if state.dual is None:
         return state
