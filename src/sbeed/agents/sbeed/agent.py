@@ -3,6 +3,7 @@
 The networks are evaluated once per state of a segment; from there on there are arrays, and `equations` has the maths.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -27,13 +28,15 @@ Metrics = dict[str, Array]
 
 
 class Seen(NamedTuple):
-    """What an update knows of its batch once the networks have been evaluated; gradients stop here."""
+    """What an update knows of its batch once the networks have been evaluated, each state once."""
 
     lam: Array
     largest_reward: Array  # so far, in absolute value
     bound: Array  # on |V*|, for all that such rewards can add up to
     log_pi: Array  # of the replayed actions, within its bound: [B, L]
+    v: Array  # V at each start: [B, starts]
     v_next: Array  # of the states reached, as the bootstrap takes them: [B, L]
+    pull: Callable[[tuple[Array, Array]], tuple[MLP]]  # gradients in these two to one in V's parameters
     delta: Array  # each start's target: [B, starts]
     inputs: tuple[Array, Array, Array | None]  # what rho sees of each start: its state, action and perhaps later ones
 
@@ -113,20 +116,23 @@ def update_pi(
 def look(config: SBEEDConfig, spec: EnvSpec, state: Learner, batch: Transition) -> Seen:
     """Evaluate the networks once per state of the batch. Networks end here."""
     lam = jnp.exp(state.log_lam)
-    v_next = value(state.V_slow, batch.next_obs)
     largest_reward = jnp.maximum(state.largest_reward, jnp.max(jnp.abs(batch.reward)))
     bound = equations.value_bound(largest_reward, _most_entropy(config, spec), gamma=config.gamma, lam=lam)
-    if config.V_actions == "policy":
-        v_next = jnp.clip(v_next, -bound, bound)
-    else:  # L_eta's own bootstrap, without a bound: rho must see what V's gradient sees
-        v_next = config.kappa * value(state.V, batch.next_obs) + (1 - config.kappa) * v_next
+
+    def values(V: MLP) -> tuple[Array, Array]:
+        v = value(V, _starts(config, batch.obs))
+        if config.V_actions == "policy":
+            return v, jnp.clip(value(state.V_slow, batch.next_obs), -bound, bound)
+        # L_eta's own bootstrap, without a bound: rho must see what V's gradient sees.
+        return v, _bootstrap(config, V, state.V_slow, batch.next_obs)
+
+    (v, v_next), pull = jax.vjp(values, state.V)
     log_pi = _counted_log_pi(config, spec, state, batch, v_next, lam)
     later = duals.later_actions(config, encoded(spec, state.pi, batch.action), batch.last)
     sent = state.pi.squash(batch.action)
     inputs = _starts(config, batch.obs), _starts(config, sent), None if later is None else _starts(config, later)
-    return Seen(
-        lam, largest_reward, jnp.asarray(bound), log_pi, v_next, _targets(config, batch, log_pi, v_next, lam), inputs
-    )
+    delta = _targets(config, batch, log_pi, v_next, lam)
+    return Seen(lam, largest_reward, jnp.asarray(bound), log_pi, v, v_next, pull, delta, inputs)
 
 
 def step_dual(config: SBEEDConfig, state: Learner, seen: Seen) -> tuple[Learner, Metrics]:
@@ -135,7 +141,7 @@ def step_dual(config: SBEEDConfig, state: Learner, seen: Seen) -> tuple[Learner,
         return state, {}
     goal = seen.delta + seen.lam * _starts(config, seen.log_pi)
     if config.dual != "critic":
-        goal = seen.delta - value(state.V, seen.inputs[0])
+        goal = seen.delta - seen.v
     dual, opt = state.dual, state.opt["dual"]
     if config.dual != "linear" or config.dual_features == "hidden":
         dual, opt, residual = _descend_dual(config, state, dual, seen, goal)
@@ -191,23 +197,21 @@ def step_V(
     config: SBEEDConfig, state: Learner, batch: Transition, seen: Seen, soft: Array | None
 ) -> tuple[Learner, Metrics]:
     """V's step on L_eta at replayed actions, on (soft value - V)^2 at actions of pi, or on both; then its copy's."""
-    obs = seen.inputs[0]
     nu = _nu(config, state, seen) if config.V_actions != "policy" else None
 
-    def loss(V: MLP) -> tuple[Array, Array]:
-        v = value(V, obs)
+    def loss(v: Array, v_next: Array) -> Array:
         on_policy = jnp.zeros(()) if soft is None else jnp.mean((soft - v) ** 2)
         if nu is None:
-            return on_policy, v
-        mixed = config.kappa * value(V, batch.next_obs) + (1 - config.kappa) * value(state.V_slow, batch.next_obs)
-        delta = _targets(config, batch, seen.log_pi, mixed, seen.lam)
+            return on_policy
+        delta = _targets(config, batch, seen.log_pi, v_next, seen.lam)
         # rho = V + nu with nu held: the same gradient at the dual optimum, without the noise of delta - rho.
         rho = equations.rho_from_nu(nu, v)
         on_replay = equations.L_eta(delta.ravel(), v.ravel(), rho.ravel(), eta=config.eta)
         share = 1.0 if soft is None else config.replay_share
-        return share * on_replay + (1 - share) * on_policy, v
+        return share * on_replay + (1 - share) * on_policy
 
-    (_, v), g = eqx.filter_value_and_grad(loss, has_aux=True)(state.V)
+    v = seen.v
+    (g,) = seen.pull(jax.grad(loss, (0, 1))(v, seen.v_next))
     V, opt = _step(config, state, "V", g, config.V_step_size)
     V_slow = follow(state.V_slow, V, config.slow_rate)
     goal = seen.delta if soft is None else soft
@@ -226,6 +230,14 @@ def step_V(
 
 def value(V: MLP, obs: Array) -> Array:
     return V(obs)[..., 0]
+
+
+def _bootstrap(config: SBEEDConfig, V: MLP, V_slow: MLP, next_obs: Array) -> Array:
+    """kappa V(s') + (1 - kappa) V~(s'); where kappa is 0, V is not asked at all, which saves a third of an update."""
+    slow = value(V_slow, next_obs)
+    return jax.lax.cond(
+        config.kappa > 0, lambda: config.kappa * value(V, next_obs) + (1 - config.kappa) * slow, lambda: slow
+    )
 
 
 def soft_values(state: Learner, pi: Policy, obs: Array, key: Key) -> Array:
@@ -327,13 +339,13 @@ def _nu(config: SBEEDConfig, state: Learner, seen: Seen) -> Array:
     y = state.dual(*seen.inputs).min(0)
     if config.dual != "critic":
         return y
-    return equations.nu_from_rho(y - seen.lam * _starts(config, seen.log_pi), value(state.V, seen.inputs[0]))
+    return equations.nu_from_rho(y - seen.lam * _starts(config, seen.log_pi), seen.v)
 
 
 def _score_weight(config: SBEEDConfig, state: Learner, seen: Seen) -> Array:
     """What multiplies grad log pi. Its lam is left out: a step should not shrink with the smoothing."""
-    v = value(state.V, seen.inputs[0])
-    weight = equations.score_weight(seen.delta, v, equations.rho_from_nu(_nu(config, state, seen), v), eta=config.eta)
+    rho = equations.rho_from_nu(_nu(config, state, seen), seen.v)
+    weight = equations.score_weight(seen.delta, seen.v, rho, eta=config.eta)
     if config.centre:
         weight -= jnp.mean(weight)
     return weight / jnp.sqrt(jnp.mean(weight**2) + 1e-8) if config.whiten else weight

@@ -9,22 +9,20 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 
-from sbeed.agents import scales
+from sbeed.agents import baseline, rounds, scales
 from sbeed.agents.base import Agent
-from sbeed.agents.knobs import check_ranges
-from sbeed.agents.players import as_vector, make_policy, natural_gradient, traced_floats, with_bandwidth
+from sbeed.agents.baseline import Baseline, value
+from sbeed.agents.players import as_vector, natural_gradient, traced_floats
 from sbeed.agents.scales import Scales
-from sbeed.agents.trpo import baseline, equations
-from sbeed.agents.trpo.baseline import Baseline, value
+from sbeed.agents.trpo import equations
 from sbeed.agents.trpo.config import TRPOConfig
 from sbeed.agents.trpo.presets import PRESETS
 from sbeed.data.replay import Replay, newest
-from sbeed.models.features import median_bandwidth
 from sbeed.models.policies import Policy
 from sbeed.ops.prox import capped_step_size, kl_line_search
+from sbeed.ops.weighted import explained_variance, mean, standardized
 from sbeed.types import Array, EnvSpec, Key
 
 Metrics = dict[str, Array]
@@ -56,67 +54,41 @@ class Round(NamedTuple):
 # ------------------------------------------------------------------------------------------------- beginning
 
 
-def check(config: TRPOConfig, spec: EnvSpec) -> None:
-    """A ValueError in one line for a config that cannot run on this environment."""
-    check_ranges(config)
-    steps, capacity = config.steps_per_iteration, config.replay_capacity
-    if steps > capacity:
-        raise ValueError(f"steps_per_iteration: must not exceed replay_capacity, {capacity}, got {steps}")
-
-
 def init(config: TRPOConfig, spec: EnvSpec, key: Key) -> Learner:
     k_pi, k_V = jax.random.split(key)
-    pi = make_policy(
-        spec,
-        k_pi,
-        kind=config.policy,
-        squash=False,
-        hidden=config.hidden,
-        activation=config.activation,
-        features=config.features,
-        initial_std=config.initial_std,
-    )
+    pi = rounds.new_policy(config, spec, k_pi)
     V, opt = baseline.init(config, spec, k_V)
     return Learner(pi, V, opt, scales.init(spec.observation_size), jnp.zeros((), jnp.int32))
 
 
 def prepare(config: TRPOConfig, spec: EnvSpec, state: Learner, replay: Replay, key: Key) -> Learner:
-    """Once, with the first round: the normalisers' first statistics and the bandwidths of random features."""
-    known = scales.observe(config, state.scales, replay)
-    obs = scales.scaled(config, known, newest(replay, config.steps_per_iteration)).obs
-    width = median_bandwidth(obs)
-    return state._replace(pi=with_bandwidth(state.pi, width), V=with_bandwidth(state.V, width), scales=known)
+    known, (pi, V) = rounds.begin(config, state.scales, (state.pi, state.V), replay)
+    return state._replace(pi=pi, V=V, scales=known)
 
 
 # ------------------------------------------------------------------------------------------------- one round
 
 
 def iterate(config: TRPOConfig, spec: EnvSpec, state: Learner, replay: Replay, key: Key) -> tuple[Learner, Metrics]:
-    """One step of pi, then V's fit. The scales move last: the round's policy is the one that acted in it."""
+    """One step of pi, then V's fit, then the scales."""
     data = scales.scaled(config, state.scales, newest(replay, replay.capacity))
-    # Where the round is shorter, what stands in comes first: no advantage looks back at it.
-    counted = jnp.arange(replay.capacity) >= replay.capacity - replay.size
-    weight = counted / replay.size.astype(jnp.float32)
+    # What stands in comes first: no advantage looks back at it.
+    weight = rounds.counted(replay) / replay.size.astype(jnp.float32)
     v, v_next = value(state.V, data.obs), value(state.V, data.next_obs)
     advantage = equations.advantages(
         data.reward, v, v_next, data.terminated, data.last, gamma=config.gamma, gae_lambda=config.gae_lambda
     )
     goal = v + advantage
     log_pi = state.pi.log_prob(data.obs, data.action)
-    seen = Round(data.obs, data.action, log_pi, equations.standardized(advantage, weight), weight, replay.size)
+    seen = Round(data.obs, data.action, log_pi, standardized(advantage, weight), weight, replay.size)
     pi, metrics = step_pi(config, state.pi, seen)
     V, opt = baseline.fit(config, state.V, state.opt, data.obs, goal, replay.size, key)
-    moved = scales.observe(config, state.scales, replay)
-    # A round that the end of a run cuts short would count its first state again and again.
-    whole = replay.size >= config.steps_per_iteration
-    moved = jax.tree.map(lambda new, old: jnp.where(whole, new, old), moved, state.scales)
-    (pi,), (V,) = (scales.carried(config, state.scales, moved, (model,), replay) for model in (pi, V))
+    moved, (pi, V) = rounds.end(config, state.scales, (pi, V), replay)
     metrics |= {
-        "entropy": -equations.mean(log_pi, weight),
-        "V": equations.mean(v, weight),
-        "V_error": equations.mean(advantage**2, weight),
-        "explained_variance": 1
-        - equations.variance(advantage, weight) / jnp.maximum(equations.variance(goal, weight), 1e-8),
+        "entropy": -mean(log_pi, weight),
+        "V": mean(v, weight),
+        "V_error": mean(advantage**2, weight),
+        "explained_variance": explained_variance(advantage, goal, weight),
         "reward_largest": jnp.max(jnp.abs(data.reward)),
         "transitions": replay.size.astype(jnp.float32),
     }
@@ -131,10 +103,10 @@ def step_pi(config: TRPOConfig, pi: Policy, seen: Round) -> tuple[Policy, Metric
         return -equations.surrogate(log_pi, seen.log_pi, seen.advantage, seen.weight)
 
     def kl(new: Policy) -> Array:
-        return equations.mean(pi.kl(new, seen.obs), seen.weight)
+        return mean(pi.kl(new, seen.obs), seen.weight)
 
     g = eqx.filter_grad(loss)(pi)
-    direction, flat_g, rebuild = natural_gradient(pi, _spread(seen), g, ridge=config.fisher_ridge)
+    direction, flat_g, rebuild = natural_gradient(pi, rounds.spread(seen.obs, seen.size), g, ridge=config.fisher_ridge)
     size = capped_step_size(flat_g, direction, step_size=jnp.inf, kl_radius=config.kl_radius)
     flat, step = as_vector(pi)[0], size * direction
 
@@ -150,15 +122,6 @@ def step_pi(config: TRPOConfig, pi: Policy, seen: Round) -> tuple[Policy, Metric
     return new, {"kl": kl(new), "surrogate": -loss(new)}
 
 
-def _spread(seen: Round) -> Array:
-    """The round's states, each as often as the others, give or take one, in an array of fixed length.   [N, n]
-
-    The Fisher matrix is over states without weights.
-    """
-    length = len(seen.weight)
-    return seen.obs[length - seen.size + np.arange(length) % seen.size]
-
-
 # ------------------------------------------------------------------------------------------------- who acts
 
 
@@ -167,4 +130,4 @@ def actor(config: TRPOConfig, state: Learner) -> Policy:
     return scales.acting(config, state.scales, state.pi)
 
 
-TRPO = Agent("trpo", PRESETS, check, init, prepare, iterate, actor, actor)
+TRPO = Agent("trpo", PRESETS, rounds.check, init, prepare, iterate, actor, actor)

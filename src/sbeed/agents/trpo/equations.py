@@ -1,22 +1,10 @@
-"""TRPO's equations, each in one place: arrays in, arrays out.
-
-Every expectation takes `weight`, probabilities [N]: a round has as many transitions as it has, its arrays one length.
-"""
+"""TRPO's equations, each in one place: arrays in, arrays out."""
 
 import jax.numpy as jnp
 
 from sbeed.ops.returns import Affine, compose_to_end
+from sbeed.ops.weighted import mean
 from sbeed.types import Array, Scalar
-
-
-def mean(x: Array, weight: Array) -> Array:
-    """E[x].   [N], [N] -> []"""
-    return jnp.sum(weight * x)
-
-
-def variance(x: Array, weight: Array) -> Array:
-    """E[(x - E[x])^2].   [N], [N] -> []"""
-    return mean((x - mean(x, weight)) ** 2, weight)
 
 
 def advantages(
@@ -30,11 +18,6 @@ def advantages(
     """
     error = r + gamma * jnp.where(terminated, 0, v_next) - v
     return compose_to_end(Affine(error, jnp.where(last | terminated, 0, gamma * gae_lambda).astype(error.dtype))).c
-
-
-def standardized(x: Array, weight: Array) -> Array:
-    """(x - E[x]) / sqrt(Var[x]), 0 where there is no variance: the surrogate's scale is no part of the step.   [N]"""
-    return (x - mean(x, weight)) / jnp.sqrt(variance(x, weight) + 1e-8)
 
 
 def surrogate(log_pi: Array, log_pi_old: Array, advantage: Array, weight: Array) -> Array:

@@ -1,4 +1,4 @@
-"""V, which advantages are measured from: a network by Adam, or linear in random features by least squares."""
+"""V of a round, fitted to a goal at its states: a network by Adam, or linear in random features by least squares."""
 
 import equinox as eqx
 import jax
@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import optax
 
 from sbeed.agents.players import optimizer
-from sbeed.agents.trpo.config import TRPOConfig
+from sbeed.agents.round_config import RoundConfig
 from sbeed.models.features import FourierFeatures
 from sbeed.models.nets import MLP
 from sbeed.ops.linalg import ridge_solve
@@ -27,13 +27,18 @@ class LinearV(eqx.Module):
 Baseline = MLP | LinearV
 
 
-def init(config: TRPOConfig, spec: EnvSpec, key: Key) -> tuple[Baseline, optax.OptState]:
+def init(config: RoundConfig, spec: EnvSpec, key: Key) -> tuple[Baseline, optax.OptState]:
     """V and its optimiser's state."""
     if config.V == "linear":
-        phi = FourierFeatures(spec.observation_size, config.features, key=key)
-        return LinearV(phi, jnp.zeros((phi.size, 1), jnp.float32)), ()
+        return linear(config, spec, key), ()
     V = MLP((spec.observation_size, *config.hidden, 1), key=key, activation=config.activation)
     return V, optimizer("adam", config.V_step_size).init(V)
+
+
+def linear(config: RoundConfig, spec: EnvSpec, key: Key) -> LinearV:
+    """The zero function on new features."""
+    phi = FourierFeatures(spec.observation_size, config.features, key=key)
+    return LinearV(phi, jnp.zeros((phi.size, 1), jnp.float32))
 
 
 def value(V: Baseline, obs: Array) -> Array:
@@ -42,7 +47,7 @@ def value(V: Baseline, obs: Array) -> Array:
 
 
 def fit(
-    config: TRPOConfig, V: Baseline, opt: optax.OptState, obs: Array, goal: Array, count: Array, key: Key
+    config: RoundConfig, V: Baseline, opt: optax.OptState, obs: Array, goal: Array, count: Array, key: Key
 ) -> tuple[Baseline, optax.OptState]:
     """V nearer to the goals of the last `count` rows.   obs: [N, n], goal: [N], count: []"""
     if isinstance(V, LinearV):
@@ -59,7 +64,7 @@ def least_squares(V: LinearV, obs: Array, goal: Array, counted: Array, ridge: Sc
 
 
 def _descend(
-    config: TRPOConfig, V: MLP, opt: optax.OptState, obs: Array, goal: Array, count: Array, key: Key
+    config: RoundConfig, V: MLP, opt: optax.OptState, obs: Array, goal: Array, count: Array, key: Key
 ) -> tuple[MLP, optax.OptState]:
     adam = optimizer("adam", config.V_step_size)
 

@@ -1,0 +1,72 @@
+"""A round of data of the policy itself, in arrays as long as the ring: what on-policy agents share."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from sbeed.agents import scales
+from sbeed.agents.knobs import check_ranges
+from sbeed.agents.players import make_policy, with_bandwidth
+from sbeed.agents.round_config import RoundConfig
+from sbeed.agents.scales import Scales
+from sbeed.data.replay import Replay, newest
+from sbeed.models.features import median_bandwidth
+from sbeed.models.policies import Policy
+from sbeed.types import Array, EnvSpec, Key
+
+
+def check(config: RoundConfig, spec: EnvSpec) -> None:
+    """A ValueError in one line for a config that cannot run on this environment."""
+    check_ranges(config)
+    steps, capacity = config.steps_per_iteration, config.replay_capacity
+    if steps > capacity:
+        raise ValueError(f"steps_per_iteration: must not exceed replay_capacity, {capacity}, got {steps}")
+
+
+def new_policy(config: RoundConfig, spec: EnvSpec, key: Key) -> Policy:
+    return make_policy(
+        spec,
+        key,
+        kind=config.policy,
+        squash=False,
+        hidden=config.hidden,
+        activation=config.activation,
+        features=config.features,
+        initial_std=config.initial_std,
+    )
+
+
+def begin(
+    config: RoundConfig, known: Scales, models: tuple[Any, ...], replay: Replay
+) -> tuple[Scales, tuple[Any, ...]]:
+    """Once, with the first round: the normalisers' first statistics and the bandwidths of random features."""
+    known = scales.observe(config, known, replay)
+    width = median_bandwidth(scales.scaled(config, known, newest(replay, config.steps_per_iteration)).obs)
+    return known, tuple(with_bandwidth(model, width) for model in models)
+
+
+def counted(replay: Replay) -> Array:
+    """Which rows of the ring are the round's own. Where it is shorter, what stands in comes first.   [N]"""
+    return jnp.arange(replay.capacity) >= replay.capacity - replay.size
+
+
+def spread(rows: Array, size: Array) -> Array:
+    """The last `size` rows, each as often as the others, give or take one, in an array of the same length.
+
+    The Fisher matrix is over states without weights.   [N, ...] -> [N, ...]
+    """
+    length = len(rows)
+    return rows[length - size + np.arange(length) % size]
+
+
+def end(config: RoundConfig, old: Scales, models: tuple[Any, ...], replay: Replay) -> tuple[Scales, tuple[Any, ...]]:
+    """The scales take the round in, last: the round's policy is the one that acted in it. The models say on them what
+    they said before.
+    """
+    moved = scales.observe(config, old, replay)
+    # A round that the end of a run cuts short would count its first state again and again.
+    whole = replay.size >= config.steps_per_iteration
+    moved = jax.tree.map(lambda new, before: jnp.where(whole, new, before), moved, old)
+    return moved, tuple(scales.carried(config, old, moved, (model,), replay)[0] for model in models)
