@@ -13,6 +13,7 @@ from sbeed.experiments.learning import Goal, Run
 
 ROOT = Path(__file__).parents[2] / "results" / "learning"
 CONFIG = {
+    "env": "a box",
     "steps": 400,
     "seed": 0,
     "seeds": 2,
@@ -57,6 +58,8 @@ def test_the_bound_of_V_by_hand():
     assert found.V == 31
     assert found.limit == pytest.approx((2 + 1 * 2) / 0.1)
     assert found.exact
+    calm = [row | {"entropy": 0.1} for row in rows]
+    assert learning.bound(calm, CONFIG | {"env": "Acrobot-v1"}, 7.0).limit == pytest.approx((2 + np.log(3)) / 0.1)
 
 
 def test_rewards_that_were_not_logged_are_bounded_from_below():

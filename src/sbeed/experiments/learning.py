@@ -47,6 +47,7 @@ GOALS = {
         "Swimmer-v5": Goal(2_000_000, 250),
     },
 }
+ACTIONS = {"CartPole-v1": 2, "Acrobot-v1": 3, "FrozenLake-v1": 4}
 TASKS = list(GOALS["default"])
 COLOURS = {"default": plots.BLUE, "paper": plots.VERMILLION}
 STABLE = 0.6
@@ -69,9 +70,9 @@ long as the steps it allows.
   evaluations, both measured from what random actions earn (100 episodes, `random.json`). The goal is 0.6 in every run.
   Evaluations are `evaluate_every` steps apart (config.yaml).
 - **V**: the largest |V| in a run's rows against (max |r| + max lam |H|) / (1 - gamma) of the same rows, for the seed
-  that comes closest to it. A row has the mean, over one iteration's updates, of each batch's largest. "≥": the rows do
-  not have the rewards, and max |r| is only known to be no less than a mean reward per step or one that random actions
-  met.
+  that comes closest to it; H is log A where there are A actions, otherwise what was measured. A row has the mean, over
+  one iteration's updates, of each batch's largest. "≥": the rows do not have the rewards, and max |r| is only known to
+  be no less than a mean reward per step or one that random actions met.
 """
 
 
@@ -137,8 +138,11 @@ def bound(rows: Sequence[Row], config: Mapping[str, Any], random_reward: float) 
         reward = max(random_reward, *(abs(row["return"]) / row["length"] for row in rows))
     if V is None or reward is None:
         return None
+    most = np.log(ACTIONS.get(config["env"], 1))
     smoothing = [
-        row.get("lam_now", row.get("lam", config["lam"])) * abs(row["entropy"]) for row in rows if row.get("entropy")
+        row.get("lam_now", row.get("lam", config["lam"])) * max(most, abs(row["entropy"]))
+        for row in rows
+        if row.get("entropy")
     ]
     return Bound(V, (reward + max(smoothing, default=0.0)) / (1 - config["gamma"]), exact)
 

@@ -32,7 +32,6 @@ class Seen(NamedTuple):
 
     lam: Array
     largest_reward: Array  # so far, in absolute value
-    bound: Array  # on |V*|, for all that such rewards can add up to
     log_pi: Array  # of the replayed actions, within its bound: [B, L]
     v: Array  # V at each start: [B, starts]
     v_next: Array  # of the states reached, as the bootstrap takes them: [B, L]
@@ -100,8 +99,6 @@ def update(
         metrics |= of_pi
     # The same draw as in pi's step, so that the compiler makes it once.
     soft = None if config.V_actions == "replay" else soft_values(state, pi, seen.inputs[0], key)
-    if soft is not None:
-        soft = jnp.clip(soft, -seen.bound, seen.bound)
     state, of_V = step_V(config, state, batch, seen, soft)
     return state, metrics | of_V
 
@@ -132,7 +129,7 @@ def look(config: SBEEDConfig, spec: EnvSpec, state: Learner, batch: Transition) 
     sent = state.pi.squash(batch.action)
     inputs = _starts(config, batch.obs), _starts(config, sent), None if later is None else _starts(config, later)
     delta = _targets(config, batch, log_pi, v_next, lam)
-    return Seen(lam, largest_reward, jnp.asarray(bound), log_pi, v, v_next, pull, delta, inputs)
+    return Seen(lam, largest_reward, log_pi, v, v_next, pull, delta, inputs)
 
 
 def step_dual(config: SBEEDConfig, state: Learner, seen: Seen) -> tuple[Learner, Metrics]:
