@@ -10,6 +10,7 @@ _HOMES = {
     "SBEED": "sbeed.api",
     "PCL": "sbeed.api",
     "TRPO": "sbeed.api",
+    "DualAC": "sbeed.api",
     "DDPG": "sbeed.api",
     "SAC": "sbeed.api",
     "Algorithm": "sbeed.api",
@@ -32,7 +33,7 @@ __all__ = ["__version__", *_HOMES]  # noqa: PLE0604  the names are strings, and 
 
 if TYPE_CHECKING:
     from sbeed.agents.sbeed.config import SBEEDConfig
-    from sbeed.api import DDPG, PCL, SAC, SBEED, TRPO, Algorithm, Score
+    from sbeed.api import DDPG, PCL, SAC, SBEED, TRPO, Algorithm, DualAC, Score
     from sbeed.envs.base import EnvironmentFault, HostEnv, JaxEnv
     from sbeed.envs.noise import StochasticTransition
     from sbeed.training.files import DamagedModel

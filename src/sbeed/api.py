@@ -275,6 +275,12 @@ class TRPO(Algorithm):
     agent = find("trpo")
 
 
+class DualAC(Algorithm):
+    """The dual actor-critic: V, a distribution of states and a policy in the Lagrangian of the Bellman equation."""
+
+    agent = find("dual_ac")
+
+
 class DDPG(Algorithm):
     """Deep deterministic policy gradient: a deterministic policy, explored around. Boxes of actions only."""
 
@@ -287,7 +293,7 @@ class SAC(Algorithm):
     agent = find("sac")
 
 
-ALGORITHMS: dict[str, type[Algorithm]] = {kind.agent.name: kind for kind in (SBEED, PCL, TRPO, DDPG, SAC)}
+ALGORITHMS: dict[str, type[Algorithm]] = {kind.agent.name: kind for kind in (SBEED, PCL, TRPO, DualAC, DDPG, SAC)}
 
 
 # ------------------------------------------------------------------------------------------------- runs and their files

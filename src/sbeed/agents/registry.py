@@ -2,11 +2,12 @@
 
 from sbeed.agents.base import Agent
 from sbeed.agents.ddpg.agent import DDPG
+from sbeed.agents.dual_ac.agent import DUAL_AC
 from sbeed.agents.sac.agent import SAC
 from sbeed.agents.sbeed.agent import PCL, SBEED
 from sbeed.agents.trpo.agent import TRPO
 
-AGENTS: dict[str, Agent] = {agent.name: agent for agent in (SBEED, PCL, TRPO, DDPG, SAC)}
+AGENTS: dict[str, Agent] = {agent.name: agent for agent in (SBEED, PCL, TRPO, DUAL_AC, DDPG, SAC)}
 
 
 def find(name: str) -> Agent:

@@ -1,10 +1,9 @@
 """The knobs of every agent that learns from rounds of its own policy's data; free of jax, as all configs are."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from sbeed.agents.knobs import knob
-from sbeed.types import EnvSpec
 
 
 @dataclass(frozen=True)
@@ -46,22 +45,3 @@ class RoundConfig:
     warmup = 0
     on_policy = True
     overlap = False
-
-
-TRAJECTORIES = 52
-CHUNK = 1_000  # steps between two looks at how many trajectories have ended
-
-
-def paper_setting(spec: EnvSpec) -> dict[str, Any]:
-    """What the SBEED paper's comparison gives every such agent: SBEED's own policy, in rounds of whole trajectories."""
-    return dict(
-        gamma=0.995,
-        policy="rbf",
-        features=500 if spec.name.startswith("HalfCheetah") else 100,
-        fisher_ridge=1e-4,  # rounds are long: their gradients bear a step along weak features
-        V="linear",
-        steps_per_iteration=CHUNK,
-        trajectories_per_iteration=TRAJECTORIES,
-        # The chunk in which the last trajectory ends is seen after it, and one more goes before the update.
-        replay_capacity=TRAJECTORIES * (spec.time_limit or 1_000) + 2 * CHUNK,
-    )

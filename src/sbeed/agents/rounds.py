@@ -16,6 +16,24 @@ from sbeed.models.features import median_bandwidth
 from sbeed.models.policies import Policy
 from sbeed.types import Array, EnvSpec, Key
 
+TRAJECTORIES = 52
+CHUNK = 1_000  # steps between two looks at how many trajectories have ended
+
+
+def paper_setting(spec: EnvSpec) -> dict[str, Any]:
+    """What the SBEED paper's comparison gives every such agent: SBEED's own policy, in rounds of whole trajectories."""
+    return dict(
+        gamma=0.995,
+        policy="rbf",
+        features=500 if spec.name.startswith("HalfCheetah") else 100,
+        fisher_ridge=1e-4,  # rounds are long: their gradients bear a step along weak features
+        V="linear",
+        steps_per_iteration=CHUNK,
+        trajectories_per_iteration=TRAJECTORIES,
+        # The chunk in which the last trajectory ends is seen after it, and one more goes before the update.
+        replay_capacity=TRAJECTORIES * (spec.time_limit or 1_000) + 2 * CHUNK,
+    )
+
 
 def check(config: RoundConfig, spec: EnvSpec) -> None:
     """A ValueError in one line for a config that cannot run on this environment."""

@@ -1,0 +1,18 @@
+"""Every knob of Dual-AC, with what it does, its range and, where the SBEED paper's comparison speaks of it, its value.
+
+Floats may be traced, so that members of a population may differ in them; all other fields set shapes or choose code.
+"""
+
+from dataclasses import dataclass
+
+from sbeed.agents.knobs import knob
+from sbeed.agents.round_config import RoundConfig
+
+
+@dataclass(frozen=True)
+class DualACConfig(RoundConfig):
+    k: int = knob(10, "steps of a path after its first: 0 is the one-step Lagrangian", low=0, paper="not said")
+    eta_V: float = knob(  # noqa: N815  the paper's name
+        10.0, "weight of the path regularisation, in units of 1 / V", low=0, open=True, paper="not said"
+    )
+    alpha_step_size: float = knob(0.1, "of log alpha along delta; 0 holds alpha at the states visited", low=0)
