@@ -59,6 +59,18 @@ def forget(replay: Replay) -> Replay:
     return Replay(replay.data, jnp.zeros_like(replay.written))
 
 
+def refilled(newest: Transition, written: int, capacity: int) -> Replay:
+    """The replay, in numpy, that holds these transitions [n, ...] after `written` in all; they lie where they lay."""
+    count = newest.reward.shape[0]
+
+    def place(rows: np.ndarray) -> np.ndarray:
+        full = np.zeros((capacity, *rows.shape[1:]), rows.dtype)
+        full[np.arange(written - count, written) % capacity] = rows
+        return full
+
+    return Replay(jax.tree.map(place, newest), np.int32(written))  # type: ignore[arg-type]
+
+
 def sample(replay: Replay, key: Key, batch: int, length: int, newest: Scalar | None = None) -> Transition:
     """Windows of `length` consecutive transitions, their starts uniform: [batch, length, ...]
 

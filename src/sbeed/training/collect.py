@@ -10,7 +10,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import gymnasium
 import numpy as np
@@ -84,6 +84,17 @@ def _for_each(obs: np.ndarray, act: Callable[[np.ndarray], Any]) -> Any:
 # ------------------------------------------------------------------------------------------------- one member
 
 
+class Mark(NamedTuple):
+    """Where an Actor stands: all that another one needs to go on as this one would."""
+
+    episodes: int  # begun
+    random: tuple[int, ...]  # the stream of actions, in PCG64's own four numbers
+    total: float  # return of the episode under way
+    actions: np.ndarray  # taken in it, as the environment received them: [steps, ...]
+    noise: np.ndarray
+    obs: np.ndarray
+
+
 class Actor:
     """One member's environment, its random stream and the episode that is under way."""
 
@@ -96,7 +107,9 @@ class Actor:
 
     def _reset(self) -> None:
         self.obs = self.env.reset(seed=episode_seed(self.seed, TRAINING, self.episodes))
-        self.total, self.noise = 0.0, 0.0
+        self.total = 0.0
+        self.noise: Any = 0.0
+        self.actions: list[Any] = []  # of the episode
         self.episodes += 1
 
     def collect(self, policy: Drawing, steps: int) -> Chunk:
@@ -104,7 +117,9 @@ class Actor:
         for _ in range(steps):
             obs = self.obs
             raw, self.noise = policy.act(obs, self.noise, self.rng)
-            next_obs, reward, terminated, truncated = self.env.step(policy.squash(raw))
+            action = policy.squash(raw)
+            next_obs, reward, terminated, truncated = self.env.step(action)
+            self.actions.append(action)
             last = terminated or truncated
             rows.append((obs, raw, reward, next_obs, terminated, last))
             self.obs, self.total = next_obs, self.total + reward
@@ -112,6 +127,36 @@ class Actor:
                 returns.append(self.total)
                 self._reset()
         return _transitions(rows), returns
+
+    def mark(self) -> Mark:
+        box = self.env.spec.action_kind == "box"
+        shape = (self.env.spec.action_size,) if box else ()
+        actions = np.array(self.actions) if self.actions else np.zeros((0, *shape), np.float32 if box else np.int64)
+        noise = np.broadcast_to(np.float32(self.noise), shape)
+        stream = self.rng.bit_generator.state
+        random = (*stream["state"].values(), stream["has_uint32"], stream["uinteger"])
+        return Mark(self.episodes, random, self.total, actions, noise, self.obs)
+
+    def resume(self, mark: Mark) -> None:
+        """Play the episode under way again, from its seed and its actions; an EnvironmentFault if it is another one."""
+        state, increment, has_half, half = mark.random
+        stream = {"state": {"state": state, "inc": increment}, "has_uint32": has_half, "uinteger": half}
+        self.rng.bit_generator.state = {"bit_generator": "PCG64", **stream}
+        self.episodes = mark.episodes - 1
+        self._reset()
+        ended = False
+        for action in mark.actions:
+            self.obs, reward, terminated, truncated = self.env.step(action)
+            self.actions.append(action)
+            self.total += reward
+            ended |= terminated or truncated
+        if ended or self.total != mark.total or self.obs.tobytes() != mark.obs.tobytes():
+            raise EnvironmentFault(
+                f"{self.env.spec.name}: episode {mark.episodes} (seed {self.seed}), played again from its seed and its "
+                f"{len(mark.actions)} actions, is another one: the environment is not deterministic, and the run "
+                "cannot go on as if it had not stopped"
+            )
+        self.noise = mark.noise
 
     def evaluate(self, policy: HostPolicy, episodes: int) -> Scores:
         return self.evaluator.play(policy, episodes)
@@ -188,6 +233,15 @@ class VectorActor:
             fresh, _ = self.envs.reset(seed=self._seed(), options={"reset_mask": over})
             obs = self._observe(fresh)
         self.obs = obs
+
+    def mark(self) -> Mark:
+        raise ValueError(
+            f"{self.name}: a vector environment resets itself, so its episodes cannot be played again: "
+            "there are no checkpoints of its run"
+        )
+
+    def resume(self, mark: Mark) -> None:
+        self.mark()  # which says why not
 
     def evaluate(self, policy: HostPolicy, episodes: int) -> Scores:
         return self.evaluator.play(policy, episodes)
@@ -280,6 +334,16 @@ class Collector:
     def evaluate(self, policies: Sequence[HostPolicy], episodes: int) -> list[Scores]:
         self._ask("evaluate", [(policy, episodes) for policy in policies])
         return self._answers()
+
+    def marks(self) -> list[Mark]:
+        """Where everybody stands, between two chunks."""
+        self._ask("mark", [() for crew in self.crews for _ in range(crew.size)])
+        return self._answers()
+
+    def resume(self, marks: Sequence[Mark]) -> None:
+        """Let everybody go on from where another collector's actor stood."""
+        self._ask("resume", [(mark,) for mark in marks])
+        self._answers()
 
     def _ask(self, method: str, arguments: list[tuple]) -> None:
         rest = iter(arguments)

@@ -5,7 +5,7 @@ import warnings
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import asdict, fields
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -22,11 +22,23 @@ from sbeed.envs.base import EnvironmentFault, JaxEnv
 from sbeed.models.host import HostPolicy
 from sbeed.models.policies import Policy
 from sbeed.training import rollout
+from sbeed.training.checkpoints import Checkpoint, Snapshot
 from sbeed.training.collect import Collector, Drawing, Exploring, Following
 from sbeed.training.compiled import keep_compiled_programs
 from sbeed.training.members import Members
 from sbeed.training.rollout import Life
 from sbeed.training.sources import Env, OneEnv, host_source, spec_of
+from sbeed.training.standing import (
+    Standing,
+    arrays_like,
+    check_same_run,
+    marks_apart,
+    marks_together,
+    plain,
+    read_standing,
+    without,
+)
+from sbeed.training.tensors import DamagedModel
 from sbeed.types import Array, EnvSpec, Key, Transition
 
 Variant = Mapping[str, float]  # the float fields in which one member differs
@@ -82,7 +94,7 @@ class Trainer:
         the current policy, a HostPolicy of the same kind for a fixed one, or a function obs -> action in [-1, 1] (an
         integer if discrete).
         """
-        self.agent, self.config, self.behaviour = agent, config, behaviour
+        self.agent, self.config, self.behaviour, self._noise = agent, config, behaviour, noise
         self.seeds = tuple(int(seed) for seed in seeds)
         self.variants = tuple(variants) if variants is not None else ({},) * len(self.seeds)
         if not self.seeds:
@@ -110,6 +122,7 @@ class Trainer:
         self._configs = self._members.hold([jax.tree.map(np.float32, one) for one in configs])
         self._keys = self._members.hold([jax.random.key(seed) for seed in self.seeds])
         self._states, self._replays = self._members.run(_begin, self._configs, self._keys, static=self._static)
+        self._written = 0  # to each replay, since it last forgot
         self._prepared, self._explores = False, behaviour is None
         self._policies: dict[Callable, list[HostPolicy]] = {}  # as last fetched
         self._fresh: set[Callable] = set()  # those that no update has overtaken
@@ -148,6 +161,7 @@ class Trainer:
         learning = there >= self.config.warmup and complete
         preparing = learning and not self._prepared
         self.step += steps
+        self._written += steps
         if self._collector is None:
             returns = self._advance_on_device(steps, exploring, preparing, learning)
         else:
@@ -155,6 +169,7 @@ class Trainer:
         self._prepared |= preparing
         if learning and self.config.on_policy:
             (self._replays,) = self._members.run(_forget, self._replays, donate=(0,))
+            self._written = 0
         for i, ended in enumerate(returns):
             self.episodes[i] += len(ended)
             self.recent[i].extend(ended)
@@ -273,6 +288,92 @@ class Trainer:
         self._prepared, self._explores = True, False
         self._fresh.clear()
 
+    # -------------------------------------------------------------------------------------------- stopping, going on
+
+    def snapshot(self) -> Snapshot:
+        """All that the rest of the run depends on, between two iterations; keys are derived from seeds and counters.
+
+        A ValueError where the environment cannot be brought back: a vector of them, given as an object.
+        """
+        fetch, lost = self._members.fetch, self.diverged
+        state: dict[str, Any] = {"states": without(lost, fetch(self._states))}
+        about: dict[str, Any] = {"run": self._identity()}
+        if self._collector is None:
+            state["lives"] = without(lost, fetch(self._lives))
+        else:
+            about["actors"], state["actors"] = marks_apart(self._collector.marks())
+        standing = Standing(
+            self.step,
+            self._written,
+            self._prepared,
+            self._explores,
+            self.episodes,
+            self._trajectories,
+            [list(some) for some in self.recent],
+            {name: [None if i in lost else float(x) for i, x in enumerate(xs)] for name, xs in self.metrics.items()},
+            {str(i): [fault.step, fault.name] for i, fault in lost.items()},
+            dict(self.seconds),
+        )
+        about["standing"] = plain(standing._asdict())
+        return Snapshot(self.step, about, state, min(self._written, self.config.replay_capacity), self._newest)
+
+    def _newest(self, count: int) -> Transition:
+        """The newest transitions of every replay: [members, count, ...]"""
+        # Of powers of two there are few: no checkpoint waits for a program of its own.
+        (rows,) = self._members.run(_newest, self._replays, static={"count": 1 << (count - 1).bit_length()})
+        each = without(self.diverged, self._members.fetch(rows))
+        return jax.tree.map(lambda *members: np.stack([rows[-count:] for rows in members]), *each)
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Stand where another trainer of the same run stood; from here on both do the same, bit for bit.
+
+        A ValueError if it was another run, an EnvironmentFault if the environment does not do again what it did. A lost
+        member stays lost.
+        """
+        about, members = checkpoint.about, len(self.seeds)
+        check_same_run(about.get("run"), self._identity())
+        standing = read_standing(about.get("standing"), members)
+        if (standing.step, min(standing.written, self.config.replay_capacity)) != (checkpoint.step, checkpoint.held):
+            raise DamagedModel(f"'{checkpoint.path}' is not a checkpoint of ours: its counters contradict each other")
+        fetch, hold = self._members.fetch, self._members.hold
+        like: dict[str, Any] = {"states": fetch(self._states)}
+        if self._collector is None:
+            like["lives"] = fetch(self._lives)
+        else:
+            like["actors"] = arrays_like(about.get("actors"), self.spec, standing.step, members)
+        state, rows = checkpoint.state(like), checkpoint.newest(_one_transition(self.spec, members))
+
+        if self._collector is None:
+            self._lives = hold(state["lives"])
+        else:
+            self._collector.resume(marks_together(about["actors"], state["actors"]))
+        self._states = hold(state["states"])
+        self._written, capacity = standing.written, self.config.replay_capacity
+        each = [jax.tree.map(lambda x, i=i: x[i], rows) for i in range(members)]
+        self._replays = hold([ring.refilled(some, self._written, capacity) for some in each])
+        self._policies.clear()
+        self._fresh.clear()
+        self.step, self._prepared, self._explores = standing.step, standing.prepared, standing.explores
+        self.episodes, self._trajectories = list(standing.episodes), list(standing.trajectories)
+        self.recent = [deque(some, maxlen=20) for some in standing.recent]
+        self.metrics = {name: np.array(values, float) for name, values in standing.metrics.items()}
+        self.diverged = {int(i): Diverged(step, name, self.seeds[int(i)]) for i, (step, name) in standing.lost.items()}
+        self.seconds = defaultdict(float, standing.seconds)
+
+    def _identity(self) -> dict[str, Any]:
+        """What must be the same for a run to be the same."""
+        return plain(
+            {
+                "agent": self.agent.name,
+                "env": asdict(self.spec),
+                "noise": self._noise,
+                "on the device": self._collector is None,
+                "seeds": self.seeds,
+                "variants": [dict(variant) for variant in self.variants],
+                "config": asdict(self.config),
+            }
+        )
+
     def close(self) -> None:
         """Ends worker processes and closes the environments that were made here."""
         if self._collector is not None:
@@ -293,6 +394,11 @@ def member_configs(config: Config, variants: Sequence[Variant]) -> list[Config]:
             if name not in floats:
                 raise ValueError(f"{name}: members may differ only in the fields {', '.join(floats)}")
     return [with_fields(config, variant) for variant in variants]
+
+
+def _one_transition(spec: EnvSpec, members: int) -> Transition:
+    """The shapes and types of one of every member: [members, ...]"""
+    return jax.eval_shape(lambda: ring.empty(spec, members)).data
 
 
 def _pure_env(env: Any, noise: float) -> JaxEnv | None:
@@ -332,6 +438,10 @@ def _insert(replay: Replay, chunk: Transition) -> tuple[Replay]:
 
 def _forget(replay: Replay) -> tuple[Replay]:
     return (ring.forget(replay),)
+
+
+def _newest(replay: Replay, *, count: int) -> tuple[Transition]:
+    return (ring.newest(replay, count),)
 
 
 def _prepare(

@@ -1,0 +1,256 @@
+"""A run that was stopped and goes on from its files is the run that was not, bit for bit."""
+
+import json
+from dataclasses import replace
+from functools import partial
+
+import gymnasium
+import jax
+import numpy as np
+import pytest
+
+from sbeed.agents.knobs import with_fields
+from sbeed.agents.registry import find
+from sbeed.envs.base import EnvironmentFault
+from sbeed.training import checkpoints
+from sbeed.training import trainer as module
+from sbeed.training.checkpoints import Checkpoint, Checkpoints, steps_of
+from sbeed.training.members import Members
+from sbeed.training.sources import spec_of
+from sbeed.training.tensors import DamagedModel
+from sbeed.training.trainer import Trainer
+from tests.training.counting import COUNTING, Clockwork, CountingConfig
+
+CONFIG = CountingConfig(replay_capacity=40)
+
+
+def _make(env="Pendulum-v1", config=CONFIG, agent=COUNTING, seeds=(3,), **fields):
+    return Trainer(agent, env, config, seeds=seeds, **fields)
+
+
+def _advance(trainer, until):
+    while trainer.step < until:
+        trainer.advance(until - trainer.step)
+
+
+def _stop(trainer, run, asked=False):
+    """Leaves a checkpoint; what the run is resumed from."""
+    Checkpoints(run, resumed=max(steps_of(run), default=0)).save(trainer.snapshot(), asked)
+    trainer.close()
+    return Checkpoint(run, steps_of(run)[-1])
+
+
+def _everything(trainer):
+    """All that can be seen of a trainer, but for the clock."""
+    snapshot = trainer.snapshot()
+    del snapshot.about["standing"]["seconds"]
+    return {
+        "about": snapshot.about,
+        "state": snapshot.state,
+        "replay": trainer._newest(snapshot.held) if snapshot.held else None,
+        "rows": {name: values.tolist() for name, values in trainer.metrics.items()},
+        "scores": trainer.evaluate(1),
+    }
+
+
+def _same(one, other):
+    def compare(x, y):
+        if isinstance(x, np.ndarray | np.generic):
+            assert (x.dtype, x.shape, x.tobytes()) == (y.dtype, y.shape, y.tobytes())
+        else:
+            assert x == y
+
+    jax.tree.map(compare, one, other)
+
+
+def _check(run, make, *stops, end):
+    """Stopped at `stops`, each time by a trainer of its own, against one that never was."""
+    never = make()
+    _advance(never, end)
+    there = make()
+    for stop in stops:
+        _advance(there, stop)
+        checkpoint = _stop(there, run)
+        there = make()
+        there.restore(checkpoint)
+    _advance(there, end)
+    _same(_everything(there), _everything(never))
+    never.close()
+    there.close()
+    return there
+
+
+ON_POLICY = dict(on_policy=True, trajectories_per_iteration=1, steps_per_iteration=16, replay_capacity=256)
+
+
+@pytest.mark.parametrize(
+    ("env", "fields"),
+    [
+        ("Pendulum-v1", {}),
+        ("Pendulum-v1", {"overlap": True}),
+        ("CartPole-v1", {"overlap": True}),
+        ("CartPole-v1", ON_POLICY),
+        ("jax:pendulum", {}),
+        ("jax:cartpole", ON_POLICY),
+    ],
+    ids=lambda x: x if isinstance(x, str) else "-".join(x),
+)
+def test_stopped_and_not_stopped_are_the_same(tmp_path, env, fields):
+    # In the warm-up, after the preparation, with the replay running over; with ON_POLICY around rounds of an episode.
+    config = replace(CONFIG, **fields)
+    trainer = _check(tmp_path, partial(_make, env, config), 4, 16, 64, 112, end=160)
+    assert trainer.member(0).iterations > 2
+    assert len(Checkpoint(tmp_path, 112).parts) >= 1
+
+
+@pytest.mark.parametrize(("env", "together"), [("Pendulum-v1", True), ("jax:pendulum", True), ("Pendulum-v1", False)])
+def test_populations(tmp_path, env, together, monkeypatch):
+    monkeypatch.setattr(module, "Members", partial(Members, together=together))
+    fields = {"seeds": [3, 7], "variants": [{}, {"scale": 0.5}]}
+    _check(tmp_path, partial(_make, env, **fields), 16, 52, end=64)
+
+
+def test_workers_stop_and_go_on(tmp_path):
+    make = partial(_make, config=replace(CONFIG, overlap=True), seeds=[3, 7])
+    never, there = make(), make(workers=2)
+    _advance(never, 64)
+    _advance(there, 20)
+    checkpoint = _stop(there, tmp_path)
+    there = make(workers=1)  # how many there are changes nothing
+    there.restore(checkpoint)
+    _advance(there, 64)
+    _same(_everything(there), _everything(never))
+    there.close()
+
+
+SMALL = dict(warmup=16, steps_per_iteration=8, updates_per_iteration=2, batch_size=4, hidden=(8,), replay_capacity=48)
+
+
+@pytest.mark.parametrize(
+    ("agent", "env", "fields"),
+    [("sbeed", "Pendulum-v1", {}), ("sbeed", "jax:pendulum", {}), ("ddpg", "Pendulum-v1", {"noise_theta": 0.15})],
+)
+def test_agents(tmp_path, agent, env, fields):
+    known = find(agent)
+    config = with_fields(known.preset("default", spec_of(env)), {**SMALL, **fields})
+    _check(tmp_path, partial(_make, env, config, known), 24, 56, end=80)
+
+
+def test_a_noisy_environment_and_a_rule_that_collects(tmp_path):
+    make = partial(_make, noise=0.1, behaviour=lambda obs: [np.tanh(obs[2])])
+    _check(tmp_path, make, 16, end=40)
+    _check(tmp_path / "pure", partial(_make, "jax:pendulum", behaviour=lambda obs: [0.5]), 16, end=24)
+
+
+def test_who_was_lost_stays_lost_and_the_others_go_on(tmp_path):
+    for env in ("Pendulum-v1", "jax:pendulum"):
+        make = partial(_make, env, seeds=[0, 1], variants=[{"explode_after": 1.0}, {}])
+        never, there = make(), make()
+        with pytest.warns(RuntimeWarning, match="diverged"):
+            _advance(never, 60)
+        with pytest.warns(RuntimeWarning, match="diverged"):
+            _advance(there, 24)
+        checkpoint = _stop(there, tmp_path / env.replace(":", "_"))
+        there = make()
+        there.restore(checkpoint)
+        _advance(there, 60)
+        assert str(there.diverged[0]) == str(never.diverged[0])
+        _same(there.member(1), never.member(1))
+        _same(there._newest(40)[0][1], never._newest(40)[0][1])
+        assert there.recent[1] == never.recent[1]
+        there.snapshot()
+
+
+def test_a_checkpoint_disturbs_nothing(tmp_path):
+    watched, alone = _make(), _make()
+    store = Checkpoints(tmp_path)
+    for step in range(4, 40, 4):
+        _advance(watched, step)
+        store.save(watched.snapshot())
+    for trainer in (watched, alone):
+        _advance(trainer, 44)
+    _same(_everything(watched), _everything(alone))
+
+
+# ------------------------------------------------------------------------------------------------- what cannot go on
+
+
+def test_an_environment_that_is_not_deterministic_is_found_out(tmp_path):
+    trainer = _make(Clockwork())  # which counts its episodes, whatever their seeds
+    _advance(trainer, 14)
+    checkpoint = _stop(trainer, tmp_path)
+    with pytest.raises(EnvironmentFault, match=r"played again from .* is another one: .* not deterministic") as error:
+        _make(Clockwork()).restore(checkpoint)
+    assert "\n" not in str(error.value)
+
+
+def test_a_vector_environment_cannot_be_brought_back():
+    trainer = _make(gymnasium.make_vec("Pendulum-v1", num_envs=2, vectorization_mode="sync"))
+    _advance(trainer, 8)
+    with pytest.raises(ValueError, match="Pendulum-v1: a vector environment resets itself"):
+        trainer.snapshot()
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ({"config": replace(CONFIG, warmup=9)}, "its warmup is 8, here it is 9"),
+        ({"seeds": [4]}, r"its seeds is \[3\], here it is \[4\]"),
+        ({"noise": 0.1}, r"its noise is 0\.0, here it is 0\.1"),
+        ({"env": "CartPole-v1"}, "its env is"),
+        ({"env": "jax:pendulum"}, "the checkpoint is of another run"),
+    ],
+)
+def test_another_run_s_checkpoint(tmp_path, fields, complaint):
+    trainer = _make()
+    _advance(trainer, 4)
+    checkpoint = _stop(trainer, tmp_path)
+    with pytest.raises(ValueError, match=complaint):
+        _make(**fields).restore(checkpoint)
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("standing", "step"), 5),
+        (("standing", "written"), -1),
+        (("standing", "written"), 10**30),
+        (("standing", "episodes"), [0, 0]),
+        (("standing", "recent"), [["__import__('os')"]]),
+        (("standing", "metrics"), {"loss": 3}),
+        (("standing", "lost"), {"7": [1, "x"]}),
+        (("standing",), []),
+        (("run",), None),
+        (("run", "config"), 3),
+        (("actors",), []),
+        (("actors", 0, "taken"), 10**12),
+        (("actors", 0, "type"), "object"),
+        (("actors", 0, "random"), [1, 2]),
+        (("actors", 0, "random"), [2**200, 1, 0, 0]),
+        (("actors", 0, "episodes"), 0),
+        (("actors", 0, "total"), "much"),
+    ],
+)
+def test_forged_counters_are_one_line(stopped, place, value):
+    path = stopped.path / "manifest.json"
+    good = path.read_text()
+    manifest = json.loads(good)
+    inner = manifest["about"]
+    for name in place[:-1]:
+        inner = inner[name]
+    inner[place[-1]] = value
+    del manifest["sha256"]
+    path.write_text(json.dumps({**manifest, "sha256": checkpoints._seal(manifest)}))
+    try:
+        with pytest.raises(DamagedModel) as error:
+            _make().restore(Checkpoint(stopped.run, stopped.step))
+    finally:
+        path.write_text(good)
+    assert "\n" not in str(error.value)
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory):
+    trainer = _make()
+    _advance(trainer, 12)
+    return _stop(trainer, tmp_path_factory.mktemp("run"))
