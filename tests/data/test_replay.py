@@ -34,6 +34,13 @@ def test_windows_are_consecutive_and_recent(chunks):
     assert windows.max() == 4 * chunks - 1
 
 
+@pytest.mark.parametrize("chunks", [0, 1, 4, 7])
+def test_what_is_put_back_lies_where_it_lay(chunks):
+    ring = _filled(chunks)
+    kept = jax.device_get(replay.newest(ring, int(ring.size))) if chunks else jax.device_get(_chunk(0, 0))
+    jax.tree.map(np.testing.assert_array_equal, replay.refilled(kept, 4 * chunks, 16), ring)
+
+
 def test_starts_are_uniform():
     starts = replay.sample(_filled(4), jax.random.key(1), 14_000, 3).reward[:, 0]
     counts = np.bincount(starts.astype(int), minlength=14)  # 16 - 3 + 1 starts

@@ -76,10 +76,12 @@ def test_a_checkpoint_comes_back_and_writes_only_what_is_new(tmp_path):
 def test_what_was_asked_for_stays_with_its_transitions(tmp_path):
     store = Checkpoints(tmp_path)
     store.save(_snapshot(5), asked=True)
+    (tmp_path / "replay" / "of part_1.txt").write_text("not ours to remove")
     for step in (40, 80, 120):
         store.save(_snapshot(step))
     assert steps_of(tmp_path) == [5, 80, 120]
     _whole(tmp_path, 5)
+    assert (tmp_path / "replay" / "of part_1.txt").exists()
 
 
 def test_a_replay_that_forgets(tmp_path):

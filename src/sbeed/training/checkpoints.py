@@ -173,8 +173,8 @@ class Checkpoints:
     def _tidy(self) -> None:
         """Away with parts that no checkpoint needs, and with what a killed process left half-written."""
         needed = {part.name for checkpoint in self._there.values() for part in checkpoint.parts}
-        for path in (self.run / REPLAY).glob("*part_*"):
-            if path.name not in needed:
+        for path in (self.run / REPLAY).iterdir():
+            if path.name not in needed and re.fullmatch(r"\.?part_\d+_\d+\.safetensors", path.name):
                 path.unlink()
         for path in (self.run / CHECKPOINTS).glob(".step_*"):
             shutil.rmtree(path)
