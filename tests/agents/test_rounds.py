@@ -119,8 +119,11 @@ def _trained(agent, config, env, rounds=60):
     return trainer.member(0)
 
 
-@pytest.mark.parametrize(("box", "policy"), [(False, "mlp"), (True, "rbf")])
-@pytest.mark.parametrize(**LEARNS)
+@pytest.mark.parametrize(
+    ("agent", "config", "box", "policy"),
+    [(*LEARNERS[0], False, "mlp"), (*LEARNERS[0], True, "rbf"), (*LEARNERS[1], False, "mlp")],
+    ids=["trpo-discrete", "trpo-box", "dual_ac-discrete"],
+)
 def test_the_policy_finds_the_better_action(agent, config, box, policy):
     env = probe.ActionObservationReward(box=box)
     pi = agent.actor(config, _trained(agent, replace(config, policy=policy, V="linear"), env))

@@ -15,4 +15,4 @@ class DualACConfig(RoundConfig):
     eta_V: float = knob(  # noqa: N815  the paper's name
         10.0, "weight of the path regularisation, in units of 1 / V", low=0, open=True, paper="not said"
     )
-    alpha_step_size: float = knob(0.1, "of log alpha along delta; 0 holds alpha at the states visited", low=0)
+    alpha_step_size: float = knob(0.01, "of log alpha along delta; 0 holds alpha at the states visited", low=0)
