@@ -369,7 +369,7 @@ class Trainer:
                 "noise": self._noise,
                 "on the device": self._collector is None,
                 "seeds": self.seeds,
-                "variants": [dict(variant) for variant in self.variants],
+                "variants": [{name: float(value) for name, value in one.items()} for one in self.variants],
                 "config": asdict(self.config),
             }
         )
