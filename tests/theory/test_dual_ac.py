@@ -24,36 +24,28 @@ def _found(point, V_path, eta_V, k):
     return jax.vmap(partial(point, eta_V=eta_V, k=k))(MDPS, V_path)
 
 
-@partial(jax.jit, static_argnums=3)
 def _game(z, V_path, eta_V, k):
     return jax.vmap(partial(dual_ac.lagrangian, eta_V=eta_V, k=k))(MDPS, z, V_path)
 
 
 @partial(jax.jit, static_argnums=3)
-def _gradients(z, V_path, eta_V, k):
-    """In V, in alpha, and in the probabilities of pi."""
-    return jax.grad(lambda z: _game(z, V_path, eta_V, k).sum())(z)
-
-
-@partial(jax.jit, static_argnums=3)
-def _other_policies(z, V_path, eta_V, k):
-    """The game if pi were any of those that never toss a coin.   [8, MDPs]"""
+def _played(z, V_path, eta_V, k):
+    """The gradients in V, alpha and the probabilities of pi; the game; and what it were if pi never tossed a coin."""
     others = jax.nn.one_hot(jnp.array(list(product(range(2), repeat=3))), 2)
     play = lambda pi: _game(z._replace(pi=jnp.broadcast_to(pi, z.pi.shape)), V_path, eta_V, k)
-    return jax.vmap(play)(others)
+    return jax.grad(lambda z: _game(z, V_path, eta_V, k).sum())(z), play(z.pi), jax.vmap(play)(others)
 
 
 def _is_a_saddle_point(z, V_path, eta_V, k, *, normalised=False):
     assert (z.alpha > 0).all()
-    g = _gradients(z, V_path, eta_V, k)
+    g, here, others = _played(z, V_path, eta_V, k)
     np.testing.assert_allclose(g.V, 0, atol=1e-10)
     # An alpha held to its sum may not gain by moving mass; a free one may not gain at all.
     spare = g.alpha.mean(-1, keepdims=True) if normalised else 0
     np.testing.assert_allclose(g.alpha - spare, 0, atol=1e-10)
     np.testing.assert_allclose(jnp.sum(z.pi * g.pi, -1), g.pi.max(-1), atol=1e-10)  # no action pays more than pi's
     # For k > 0 the game is no longer linear in pi: no policy of all there are must gain, not only those nearby.
-    here = _game(z, V_path, eta_V, k)
-    assert (_other_policies(z, V_path, eta_V, k).max(0) <= here + 1e-10).all()
+    assert (others.max(0) <= here + 1e-10).all()
 
 
 @pytest.mark.parametrize("k", LENGTHS)
@@ -120,7 +112,7 @@ def test_the_learner_s_goal_is_V_s_minimum_and_its_advantages_are_pi_s_gradient(
         return Point(V, alpha, pi)
 
     z = jax.jit(jax.vmap(at))(MDPS, jax.random.split(jax.random.key(1), 20))
-    g = _gradients(z, V_BEHAVIOUR, 0.7, k)
+    g, _, _ = _played(z, V_BEHAVIOUR, 0.7, k)
     np.testing.assert_allclose(g.V, 0, atol=1e-12)
     got = jax.jit(jax.vmap(partial(dual_ac.pi_gradient, k=k)))(MDPS, z)
     of_logits = z.pi * (g.pi - jnp.sum(z.pi * g.pi, -1, keepdims=True))
