@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Pendulum from nothing to solved; small networks suffice for it.
 demo: install
 	@rm -rf out/demo
-	@$(BIN)/sbeed train --env Pendulum-v1 --steps 10000 --hidden 64 64 --warmup 1000 --evaluate-every 500 --out out/demo
+	@$(BIN)/sbeed train --env Pendulum-v1 --steps 15000 --hidden 64 64 --warmup 1000 --evaluate-every 500 --out out/demo
 	@$(BIN)/sbeed video out/demo --episodes 3 --out out/demo/swing_up.gif
 	@echo "The learning curve lies in out/demo/curve.png, the swing-up in out/demo/swing_up.gif"
 
