@@ -230,7 +230,7 @@ def value(V: MLP, obs: Array) -> Array:
 
 
 def _bootstrap(config: SBEEDConfig, V: MLP, V_slow: MLP, next_obs: Array) -> Array:
-    """kappa V(s') + (1 - kappa) V~(s'); where kappa is 0, V is not asked at all, which saves a third of an update."""
+    """kappa V(s') + (1 - kappa) V~(s'); where kappa is 0, V is not asked at all, which saves a fifth of an update."""
     slow = value(V_slow, next_obs)
     return jax.lax.cond(
         config.kappa > 0, lambda: config.kappa * value(V, next_obs) + (1 - config.kappa) * slow, lambda: slow
