@@ -53,7 +53,7 @@ def _everything(trainer):
     }
 
 
-def _same(one, other):
+def _assert_same(one, other):
     def compare(x, y):
         if isinstance(x, np.ndarray | np.generic):
             assert (x.dtype, x.shape, x.tobytes()) == (y.dtype, y.shape, y.tobytes())
@@ -63,7 +63,7 @@ def _same(one, other):
     jax.tree.map(compare, one, other)
 
 
-def _check(run, make, *stops, end):
+def _assert_goes_on_as_if_never_stopped(run, make, *stops, end):
     """Stopped at `stops`, each time by a trainer of its own, against one that never was."""
     never = make()
     _advance(never, end)
@@ -74,7 +74,7 @@ def _check(run, make, *stops, end):
         there = make()
         there.restore(checkpoint)
     _advance(there, end)
-    _same(_everything(there), _everything(never))
+    _assert_same(_everything(there), _everything(never))
     never.close()
     there.close()
     return there
@@ -98,7 +98,7 @@ ON_POLICY = dict(on_policy=True, trajectories_per_iteration=1, steps_per_iterati
 def test_stopped_and_not_stopped_are_the_same(tmp_path, env, fields):
     # In the warm-up, after the preparation, with the replay running over; with ON_POLICY around rounds of an episode.
     config = replace(CONFIG, **fields)
-    trainer = _check(tmp_path, partial(_make, env, config), 4, 16, 64, 112, end=160)
+    trainer = _assert_goes_on_as_if_never_stopped(tmp_path, partial(_make, env, config), 4, 16, 64, 112, end=160)
     assert trainer.member(0).iterations > 2
     assert len(Checkpoint(tmp_path, 112).parts) >= 1
 
@@ -107,7 +107,7 @@ def test_stopped_and_not_stopped_are_the_same(tmp_path, env, fields):
 def test_populations(tmp_path, env, together, monkeypatch):
     monkeypatch.setattr(module, "Members", partial(Members, together=together))
     fields = {"seeds": [3, 7], "variants": [{}, {"scale": 0.5}]}
-    _check(tmp_path, partial(_make, env, **fields), 16, 52, end=64)
+    _assert_goes_on_as_if_never_stopped(tmp_path, partial(_make, env, **fields), 16, 52, end=64)
 
 
 def test_workers_stop_and_go_on(tmp_path):
@@ -119,7 +119,7 @@ def test_workers_stop_and_go_on(tmp_path):
     there = make(workers=1)  # how many there are changes nothing
     there.restore(checkpoint)
     _advance(there, 64)
-    _same(_everything(there), _everything(never))
+    _assert_same(_everything(there), _everything(never))
     there.close()
 
 
@@ -133,13 +133,15 @@ SMALL = dict(warmup=16, steps_per_iteration=8, updates_per_iteration=2, batch_si
 def test_agents(tmp_path, agent, env, fields):
     known = find(agent)
     config = with_fields(known.preset("default", spec_of(env)), {**SMALL, **fields})
-    _check(tmp_path, partial(_make, env, config, known), 24, 56, end=80)
+    _assert_goes_on_as_if_never_stopped(tmp_path, partial(_make, env, config, known), 24, 56, end=80)
 
 
 def test_a_noisy_environment_and_a_rule_that_collects(tmp_path):
     make = partial(_make, noise=0.1, behaviour=lambda obs: [np.tanh(obs[2])])
-    _check(tmp_path, make, 16, end=40)
-    _check(tmp_path / "pure", partial(_make, "jax:pendulum", behaviour=lambda obs: [0.5]), 16, end=24)
+    _assert_goes_on_as_if_never_stopped(tmp_path, make, 16, end=40)
+    _assert_goes_on_as_if_never_stopped(
+        tmp_path / "pure", partial(_make, "jax:pendulum", behaviour=lambda obs: [0.5]), 16, end=24
+    )
 
 
 def test_who_was_lost_stays_lost_and_the_others_go_on(tmp_path):
@@ -155,8 +157,8 @@ def test_who_was_lost_stays_lost_and_the_others_go_on(tmp_path):
         there.restore(checkpoint)
         _advance(there, 60)
         assert str(there.diverged[0]) == str(never.diverged[0])
-        _same(there.member(1), never.member(1))
-        _same(there._newest(40)[0][1], never._newest(40)[0][1])
+        _assert_same(there.member(1), never.member(1))
+        _assert_same(there._newest(40)[0][1], never._newest(40)[0][1])
         assert there.recent[1] == never.recent[1]
         there.snapshot()
 
@@ -169,7 +171,7 @@ def test_a_checkpoint_disturbs_nothing(tmp_path):
         store.save(watched.snapshot())
     for trainer in (watched, alone):
         _advance(trainer, 44)
-    _same(_everything(watched), _everything(alone))
+    _assert_same(_everything(watched), _everything(alone))
 
 
 # ------------------------------------------------------------------------------------------------- what cannot go on
