@@ -4,6 +4,7 @@ The networks are evaluated once per state of a segment; from there on there are 
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -69,13 +70,14 @@ def iterate(config: SBEEDConfig, spec: EnvSpec, state: Learner, replay: Replay, 
 
 
 def _rescaled(config: SBEEDConfig, state: Learner, replay: Replay) -> Learner:
-    """The newest round counts in the scales, and the policies do on them what they did before."""
+    """The newest round counts in the scales; in that of observations as long as pi is young.
+
+    Another scale of observations is another policy, behind the back of the cap on pi's steps: the sharper pi, the more.
+    """
     moved = scales.observe(config, state.scales, replay)
-    policies = (state.pi, state.pi_slow) if state.prior is None else (state.pi, state.pi_slow, state.prior)
-    carried = scales.carried(config, state.scales, moved, policies, replay)
-    free = state.iteration < config.free_rounds
-    pi, pi_slow, *prior = jax.tree.map(lambda old, new: jnp.where(free, old, new), policies, carried)
-    return state._replace(scales=moved, pi=pi, pi_slow=pi_slow, prior=prior[0] if prior else None)
+    young = state.iteration < config.scale_rounds
+    observations = jax.tree.map(partial(jnp.where, young), moved.observations, state.scales.observations)
+    return state._replace(scales=moved._replace(observations=observations))
 
 
 def _batch(config: SBEEDConfig, state: Learner, replay: Replay, key: Key, starts: int, among: int | None) -> Transition:

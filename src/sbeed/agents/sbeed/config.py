@@ -97,8 +97,8 @@ class SBEEDConfig:
     activation: Literal["relu", "tanh"] = knob("relu", "of the hidden layers", paper="tanh")
     layer_norm: bool = knob(False, "LayerNorm before each activation of V and rho", paper="no")
     normalize_observations: bool = knob(False, "by running mean and standard deviation", paper="not said")
-    free_rounds: int = knob(
-        0, "rounds whose statistics may move an rbf policy; later its weights make up for a change of scale", low=0
+    scale_rounds: int = knob(
+        25, "rounds that count in these statistics; later the scale of observations stands still", low=1
     )
     normalize_rewards: bool = knob(
         False, "by the running standard deviation of the discounted return", paper="not said"

@@ -37,7 +37,6 @@ def paper(spec: EnvSpec) -> SBEEDConfig:
         hidden=(64, 64),
         activation="tanh",
         normalize_observations=True,
-        free_rounds=25,
         normalize_rewards=True,
         segment_length=128,
         all_starts=True,
