@@ -138,7 +138,7 @@ def test_a_discrete_soft_value_is_the_mean_over_actions():
     each = [state.dual(obs, jnp.full(5, a)).min(0) for a in range(4)]
     log_pi = [state.pi.log_prob(obs, jnp.full(5, a)) for a in range(4)]
     expected = sum(jnp.exp(lp) * (q - 0.5 * lp) for q, lp in zip(each, log_pi))
-    np.testing.assert_allclose(agent.soft_values(state, state.pi, obs, jax.random.key(2)), expected, rtol=1e-5)
+    np.testing.assert_allclose(agent.soft_values(state, state.pi, obs, jax.random.key(2))[0], expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize(("policy", "spec"), [("rbf", BOX), ("mlp", BOX), ("mlp", DISCRETE)])
@@ -177,6 +177,23 @@ def test_a_target_stops_at_the_episode_s_end(fields):
 
 
 # ------------------------------------------------------------------------------------------------- copies, lam, steps
+
+
+@pytest.mark.parametrize("fields", [{"dual_log_pi": 0.5, "V_actions": "policy"}, {"V_actions": "both"}], ids=str)
+def test_short_targets_take_one_step_and_long_ones_all(fields):
+    config = replace(CRITIC, **fields)
+    state, batch = _begun(config), _batch()
+    cut = batch._replace(last=batch.last.at[:, 0].set(True))
+    some = jax.tree.map(lambda whole, short: jnp.concatenate([whole[:3], short[3:]]), batch, cut)
+    delta = agent.look(replace(config, long_targets=3), BOX, state, some).delta
+    np.testing.assert_allclose(delta[:3], agent.look(config, BOX, state, batch).delta[:3], rtol=1e-5)
+    np.testing.assert_allclose(delta[3:], agent.look(config, BOX, state, cut).delta[3:], rtol=1e-5)
+
+
+def test_a_round_draws_as_many_long_targets_as_asked_for():
+    config = replace(CRITIC, long_targets=3)
+    last = agent._batch(config, _begun(config), _replay(BOX), jax.random.key(0), config.batch_size, None).last
+    assert last[3:, 0].all() and not last[:3, 0].all()
 
 
 def test_lam_rises_when_the_entropy_is_too_low():
@@ -286,6 +303,8 @@ def test_a_population_is_its_members():
         ({"dual": "net", "V_actions": "replay"}, "pi_gradient: must be score unless dual is critic, got pathwise"),
         ({"dual": "net", "pi_gradient": "score"}, "V_actions: must be replay unless dual is critic, got policy"),
         ({"policy": "table"}, "policy: must not be table for a box of actions, got table"),
+        ({"long_targets": 300}, "long_targets: must not exceed 256, got 300"),
+        ({"long_targets": 3, "all_starts": True}, "long_targets: must be unset with all_starts, got 3"),
         ({"all_starts": True, "dual_log_pi": 0.5}, "dual_log_pi: must be 0 with all_starts, got 0.5"),
         ({"overlap": True, "on_policy": True}, "overlap: must be off where on_policy is on, got True"),
         ({"dual_sees": "all"}, "dual_sees: must be first where dual is critic, got all"),

@@ -41,6 +41,14 @@ class Seen(NamedTuple):
     inputs: tuple[Array, Array, Array | None]  # what rho sees of each start: its state, action and perhaps later ones
 
 
+class Own(NamedTuple):
+    """What pi's own actions are worth: the draws are made, and the critic asked, once for pi and V."""
+
+    value: Array  # min Q - lam log pi at each start: [B, starts]
+    pull: Callable[[Array], tuple[Policy]]  # a gradient in it to one in pi's parameters
+    entropy: Array  # [B, starts]
+
+
 # ------------------------------------------------------------------------------------------------- one round
 
 
@@ -83,7 +91,10 @@ def _rescaled(config: SBEEDConfig, state: Learner, replay: Replay) -> Learner:
 def _batch(config: SBEEDConfig, state: Learner, replay: Replay, key: Key, starts: int, among: int | None) -> Transition:
     """Segments with `starts` starts between them, on the learner's own scale."""
     count = max(1, starts // config.length) if config.all_starts else starts
-    return scales.scaled(config, state.scales, sample(replay, key, count, config.length, among))
+    batch = sample(replay, key, count, config.length, among)
+    if config.long_targets is not None:
+        batch = batch._replace(last=batch.last.at[config.long_targets :, 0].set(True))
+    return scales.scaled(config, state.scales, batch)
 
 
 # ------------------------------------------------------------------------------------------------- one update
@@ -95,12 +106,11 @@ def update(
     """One step of each player on a batch of segments [B, L, ...]: the dual first, then pi and V against it."""
     seen = look(config, spec, state, batch)
     state, metrics = step_dual(config, state._replace(largest_reward=seen.largest_reward), seen)
-    pi = state.pi  # V's loss is about the policy that the dual's targets knew
+    own = own_actions(config, state, seen, key)
     if with_pi:
-        state, of_pi = step_pi(config, spec, state, batch, seen, key)
+        state, of_pi = step_pi(config, spec, state, batch, seen, own, key)
         metrics |= of_pi
-    # The same draw as in pi's step, so that the compiler makes it once.
-    soft = None if config.V_actions == "replay" else soft_values(state, pi, seen.inputs[0], key)
+    soft = own.value if own is not None and config.V_actions != "replay" else None
     state, of_V = step_V(config, state, batch, seen, soft)
     return state, metrics | of_V
 
@@ -109,7 +119,8 @@ def update_pi(
     config: SBEEDConfig, spec: EnvSpec, state: Learner, batch: Transition, key: Key
 ) -> tuple[Learner, Metrics]:
     """One step of the policy alone."""
-    return step_pi(config, spec, state, batch, look(config, spec, state, batch), key)
+    seen = look(config, spec, state, batch)
+    return step_pi(config, spec, state, batch, seen, own_actions(config, state, seen, key), key)
 
 
 def look(config: SBEEDConfig, spec: EnvSpec, state: Learner, batch: Transition) -> Seen:
@@ -121,9 +132,9 @@ def look(config: SBEEDConfig, spec: EnvSpec, state: Learner, batch: Transition) 
     def values(V: MLP) -> tuple[Array, Array]:
         v = value(V, _starts(config, batch.obs))
         if config.V_actions == "policy":
-            return v, jnp.clip(value(state.V_slow, batch.next_obs), -bound, bound)
+            return v, jnp.clip(_reached(config, partial(value, state.V_slow), batch.next_obs), -bound, bound)
         # L_eta's own bootstrap, without a bound: rho must see what V's gradient sees.
-        return v, _bootstrap(config, V, state.V_slow, batch.next_obs)
+        return v, _reached(config, partial(_bootstrap, config, V, state.V_slow), batch.next_obs)
 
     (v, v_next), pull = jax.vjp(values, state.V)
     log_pi = _counted_log_pi(config, spec, state, batch, v_next, lam)
@@ -150,21 +161,27 @@ def step_dual(config: SBEEDConfig, state: Learner, seen: Seen) -> tuple[Learner,
     return state._replace(dual=dual, opt={**state.opt, "dual": opt}), {"dual_residual": residual}
 
 
+def own_actions(config: SBEEDConfig, state: Learner, seen: Seen, key: Key) -> Own | None:
+    """None where nobody asks: V's loss and pi's gradient are both at replayed actions."""
+    if config.V_actions == "replay" and config.pi_gradient == "score":
+        return None
+    return Own(*jax.vjp(lambda pi: soft_values(state, pi, seen.inputs[0], key), state.pi, has_aux=True))
+
+
 def step_pi(
-    config: SBEEDConfig, spec: EnvSpec, state: Learner, batch: Transition, seen: Seen, key: Key
+    config: SBEEDConfig, spec: EnvSpec, state: Learner, batch: Transition, seen: Seen, own: Own | None, key: Key
 ) -> tuple[Learner, Metrics]:
     """The policy's step, and that of lam towards the entropy asked for."""
     obs = seen.inputs[0]
-
-    def loss(pi: Policy) -> Array:
-        total = jnp.zeros(())
-        if config.pi_gradient != "score":
-            total -= jnp.mean(soft_values(state, pi, obs, key))
-        if config.pi_gradient != "pathwise":
-            total -= jnp.mean(_score_weight(config, state, seen) * _path_log_pi(config, spec, state, pi, batch))
-        return total
-
-    g = eqx.filter_grad(loss)(state.pi)
+    gradients: list[Policy] = []
+    if own is not None and config.pi_gradient != "score":
+        gradients += own.pull(jnp.full_like(own.value, -1 / own.value.size))
+    if config.pi_gradient != "pathwise":
+        weight = _score_weight(config, state, seen)
+        gradients.append(
+            eqx.filter_grad(lambda pi: -jnp.mean(weight * _path_log_pi(config, spec, state, pi, batch)))(state.pi)
+        )
+    g = jax.tree.map(lambda *parts: sum(parts), *gradients)
     if config.pi_prox == "kl":
         step_size = _decayed(config, state, config.pi_step_size)
         caps = {"kl_radius": config.kl_radius, "ridge": config.fisher_ridge}
@@ -174,7 +191,7 @@ def step_pi(
     metrics = {}
     if config.pi_prox == "kl":
         metrics["kl"] = jnp.mean(state.pi.kl(pi, batch.obs))
-    average_entropy = jnp.mean(entropy(state.pi, obs, key))
+    average_entropy = jnp.mean(entropy(state.pi, obs, key) if own is None else own.entropy)
     log_lam, lam_opt = state.log_lam, state.opt["log_lam"]
     if config.adapt_lam:
         excess = average_entropy - _entropy_target(config, spec)
@@ -239,19 +256,36 @@ def _bootstrap(config: SBEEDConfig, V: MLP, V_slow: MLP, next_obs: Array) -> Arr
     )
 
 
-def soft_values(state: Learner, pi: Policy, obs: Array, key: Key) -> Array:
-    """min Q - lam log pi at an action of pi, differentiable in pi; if actions are discrete, its mean over them."""
+def _reached(config: SBEEDConfig, f: Callable[..., Array], *x: Array) -> Array:
+    """f wherever a target goes: at every start, and after it where the target is a long one; elsewhere 0.   [B, L]"""
+    if config.long_targets is None:
+        return f(*x)
+    first = f(*(part[:, :1] for part in x))
+    return jnp.concatenate([first, _later(config, f, *x)], axis=1)
+
+
+def _later(config: SBEEDConfig, f: Callable[..., Array], *x: Array) -> Array:
+    """f after the starts of long targets; elsewhere 0.   [B, L, ...] -> [B, L - 1]"""
+    targets, length = x[0].shape[:2]
+    if length == 1:
+        return jnp.zeros((targets, 0))
+    long = config.long_targets or targets
+    return jnp.pad(f(*(part[:long, 1:] for part in x)), ((0, targets - long), (0, 0)))
+
+
+def soft_values(state: Learner, pi: Policy, obs: Array, key: Key) -> tuple[Array, Array]:
+    """min Q - lam log pi at an action of pi, differentiable in pi, and pi's entropy; exact if actions are discrete."""
     lam = jnp.exp(state.log_lam)
     assert state.dual is not None  # `check` has seen to it
     if state.dual.discrete:
         log_pi = relative = pi.distribution(obs).log_probs
         if state.prior is not None:
             relative = log_pi - state.prior.distribution(obs).log_probs
-        return jnp.sum(jnp.exp(log_pi) * (state.dual.all_actions(obs).min(0) - lam * relative), axis=-1)
+        soft = jnp.sum(jnp.exp(log_pi) * (state.dual.all_actions(obs).min(0) - lam * relative), axis=-1)
+        return soft, -jnp.sum(jnp.exp(log_pi) * log_pi, axis=-1)
     raw, log_pi = pi.sample(obs, key)
-    if state.prior is not None:
-        log_pi -= state.prior.log_prob(obs, raw)
-    return state.dual(obs, pi.squash(raw)).min(0) - lam * log_pi
+    relative = log_pi if state.prior is None else log_pi - state.prior.log_prob(obs, raw)
+    return state.dual(obs, pi.squash(raw)).min(0) - lam * relative, -log_pi
 
 
 def entropy(pi: Policy, obs: Array, key: Key) -> Array:
@@ -266,11 +300,11 @@ def _counted_log_pi(
     config: SBEEDConfig, spec: EnvSpec, state: Learner, batch: Transition, v_next: Array, lam: Array
 ) -> Array:
     """log pi of the replayed actions as targets count it; 0 where nothing depends on it.   [B, L]"""
-    first = 0 if _scores_first_actions(config) else 1
-    if first == batch.reward.shape[1]:
-        return jnp.zeros_like(batch.reward)
-    log_pi = _bounded_log_pi(config, spec, state, state.pi, jax.tree.map(lambda x: x[:, first:], batch))
-    log_pi = jnp.pad(log_pi, ((0, 0), (first, 0)))
+    score = partial(_bounded_log_pi, config, spec, state, state.pi)
+    if _scores_first_actions(config):
+        log_pi = _reached(config, score, batch.obs, batch.action)
+    else:
+        log_pi = jnp.pad(_later(config, score, batch.obs, batch.action), ((0, 0), (1, 0)))
     return _with_dual(config, state, batch, log_pi, v_next, lam) if config.dual == "critic" and config.k > 1 else log_pi
 
 
@@ -281,12 +315,12 @@ def _scores_first_actions(config: SBEEDConfig) -> bool:
     )
 
 
-def _bounded_log_pi(config: SBEEDConfig, spec: EnvSpec, state: Learner, pi: Policy, batch: Transition) -> Array:
+def _bounded_log_pi(config: SBEEDConfig, spec: EnvSpec, state: Learner, pi: Policy, obs: Array, action: Array) -> Array:
     """log pi, or log pi / prior where there is one, of the replayed actions.   [B, L]"""
     bound = config.log_pi_clip * (spec.action_size if spec.action_kind == "box" else 1)
-    log_pi = pi.log_prob(batch.obs, batch.action)
+    log_pi = pi.log_prob(obs, action)
     if state.prior is not None:
-        log_pi -= state.prior.log_prob(batch.obs, batch.action)
+        log_pi -= state.prior.log_prob(obs, action)
     return jnp.clip(log_pi, -bound, bound)
 
 
@@ -299,7 +333,8 @@ def _with_dual(
     without importance weights.
     """
     assert state.dual is not None
-    q = state.dual(batch.obs[:, 1:], state.pi.squash(batch.action[:, 1:])).mean(0)
+    dual, pi = state.dual, state.pi
+    q = _later(config, lambda obs, action: dual(obs, pi.squash(action)).mean(0), batch.obs, batch.action)
     v = v_next[:, :-1]  # of the state that the step before reached
     mixed = (1 - config.dual_log_pi) * log_pi[:, 1:] + config.dual_log_pi * (q - v) / lam
     return log_pi.at[:, 1:].set(mixed)
@@ -323,7 +358,7 @@ def _targets(config: SBEEDConfig, batch: Transition, log_pi: Array, v_next: Arra
 
 def _path_log_pi(config: SBEEDConfig, spec: EnvSpec, state: Learner, pi: Policy, batch: Transition) -> Array:
     """What a target holds of log pi, sum_i (gamma trace)^i log pi(a_t+i|s_t+i) = -d delta / d lam; or its first term"""
-    log_pi = _bounded_log_pi(config, spec, state, pi, batch)
+    log_pi = _bounded_log_pi(config, spec, state, pi, batch.obs, batch.action)
     if config.pi_credit == "first":
         return _starts(config, log_pi)
     nothing = jnp.zeros_like(batch.reward)

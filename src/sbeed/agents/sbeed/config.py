@@ -106,6 +106,9 @@ class SBEEDConfig:
 
     # The data
     batch_size: int = knob(256, "targets per update", low=1, paper="grid 10000-40000")
+    long_targets: int | None = knob(
+        None, "targets of a batch that go on past their first step, which costs networks; unset: all", low=1
+    )
     segment_length: int | None = knob(None, "consecutive transitions sampled together, at least k; unset: k", low=1)
     all_starts: bool = knob(
         False, "every transition of a segment starts a target, not the first alone", paper="not said"
