@@ -193,7 +193,8 @@ def test_short_targets_take_one_step_and_long_ones_all(fields):
 def test_a_round_draws_as_many_long_targets_as_asked_for():
     config = replace(CRITIC, long_targets=3)
     last = agent._batch(config, _begun(config), _replay(BOX), jax.random.key(0), config.batch_size, None).last
-    assert last[3:, 0].all() and not last[:3, 0].all()
+    assert last[3:, 0].all()
+    assert not last[:3, 0].all()
 
 
 def test_lam_rises_when_the_entropy_is_too_low():
