@@ -70,11 +70,11 @@ def test_fields_may_change_places(model):
 
 def test_one_flipped_bit_is_noticed(model):
     path = model / files.TENSORS
-    for at in (0, len(path.read_bytes()) // 2, -1):
+    for at, complaint in ((0, "cannot be read"), (-1, "tensor ")):
         content = bytearray(path.read_bytes())
         content[at] ^= 1
         path.write_bytes(content)
-        with pytest.raises(files.DamagedModel, match="SHA-256"):
+        with pytest.raises(files.DamagedModel, match=f"not what was saved: .*{complaint}"):
             files.load(model, _state())
         content[at] ^= 1
         path.write_bytes(content)

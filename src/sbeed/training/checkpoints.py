@@ -11,12 +11,12 @@ on the disk and is only then renamed: what bears a right name is whole, whenever
 import json
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from sbeed.training import tensors
@@ -83,6 +83,8 @@ class Checkpoint:
 
     def newest(self, like: Any) -> Any:
         """What the replays held, [members, held, ...].   like: one transition of every member, [members, ...]"""
+        import jax
+
         parts = [self._read(part, like) for part in self.parts]
         if not parts:
             return jax.tree.map(lambda one: np.zeros((one.shape[0], 0, *one.shape[1:]), one.dtype), like)
@@ -90,6 +92,8 @@ class Checkpoint:
         return jax.tree.map(lambda *rows: np.concatenate(rows, axis=1)[:, over:], *parts)
 
     def _read(self, part: Part, like: Any) -> Any:
+        import jax
+
         count = part.last - part.first
         rows = jax.tree.map(lambda one: jax.ShapeDtypeStruct((one.shape[0], count, *one.shape[1:]), one.dtype), like)
         return tensors.read_tensors(self.run / REPLAY / part.name, part.file, rows)
@@ -121,9 +125,22 @@ class Checkpoints:
         place = _place(self.run, snapshot.step)
         if snapshot.step in self._there:
             return place
+        known, first = self._known(snapshot)
         state = tensors.named_tensors(snapshot.state)
-        _check_finite(snapshot.step, state)
-        parts = self._extend(snapshot)
+        rows = tensors.named_tensors(snapshot.newest(snapshot.step - first)) if first < snapshot.step else {}
+        for some in (state, rows):
+            _check_finite(snapshot.step, some)
+        with self._room_for(snapshot.step, sum(one.nbytes for some in (state, rows) for one in some.values())):
+            self._write(snapshot, asked, state, [*known, *self._new_part(first, snapshot.step, rows)])
+        self._there[snapshot.step] = Checkpoint(self.run, snapshot.step)
+        for step in sorted(self._there)[:-KEPT]:
+            if not self._there[step].asked:
+                self._remove(self._there.pop(step).path)
+        self._tidy()
+        return place
+
+    def _write(self, snapshot: Snapshot, asked: bool, state: dict[str, np.ndarray], parts: list[Part]) -> None:
+        place = _place(self.run, snapshot.step)
         new = place.with_name(f".{place.name}")
         shutil.rmtree(new, ignore_errors=True)  # of an attempt for which the disk was too full
         new.mkdir()
@@ -140,28 +157,40 @@ class Checkpoints:
         tensors.write_manifest(new, {**manifest, "sha256": _seal(manifest)})
         new.rename(place)
         tensors.sync(place.parent)
-        self._there[snapshot.step] = Checkpoint(self.run, snapshot.step)
-        for step in sorted(self._there)[:-KEPT]:
-            if not self._there[step].asked:
-                self._remove(self._there.pop(step).path)
-        self._tidy()
-        return place
 
-    def _extend(self, snapshot: Snapshot) -> list[Part]:
-        """The parts that hold the snapshot's replay: those there are, and one with what came since."""
+    def _known(self, snapshot: Snapshot) -> tuple[list[Part], int]:
+        """Those parts of the snapshot's replay that are there, and the first transition that is not."""
         oldest, last = snapshot.step - snapshot.held, max(self._there, default=0)
         known = [part for part in self._there[last].parts if part.last > oldest] if self._there else []
-        first = known[-1].last if known else oldest
-        if first == snapshot.step:
-            return known
-        rows = tensors.named_tensors(snapshot.newest(snapshot.step - first))
-        _check_finite(snapshot.step, rows)
-        part = Part(first, snapshot.step, {})
+        return known, known[-1].last if known else oldest
+
+    def _new_part(self, first: int, last: int, rows: dict[str, np.ndarray]) -> list[Part]:
+        """The part that holds what came since; none if nothing did."""
+        if not rows:
+            return []
+        part = Part(first, last, {})
         new = self.run / REPLAY / f".{part.name}"
         described = tensors.write_tensors(new, rows)
         new.rename(self.run / REPLAY / part.name)
         tensors.sync(new.parent)
-        return [*known, part._replace(file=described)]
+        return [part._replace(file=described)]
+
+    @contextmanager
+    def _room_for(self, step: int, needed: int) -> Iterator[None]:
+        """What the disk refuses is told with the bytes that it would take; what was half-written goes."""
+        try:
+            yield
+        except OSError as error:
+            with suppress(OSError):
+                if _place(self.run, step).exists():  # by its name, but perhaps not yet on the disk
+                    self._remove(_place(self.run, step))
+                self._tidy()
+            free = shutil.disk_usage(self.run).free
+            last = f"the last one is of step {max(self._there)}" if self._there else "there is none before it"
+            raise OSError(
+                f"no checkpoint of step {step} in '{self.run}' ({error.strerror or error}): it takes {needed:,} bytes, "
+                f"{free:,} are free; {last}"
+            ) from error
 
     def _remove(self, place: Path) -> None:
         # Without its name first: a checkpoint is whole or not there.

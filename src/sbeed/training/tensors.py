@@ -2,7 +2,8 @@
 
 A tensor's name is the path that leads to its leaf ("pi/net/weights/0"), so that fields may be reordered without V and
 rho changing places. What is written is described by the file's size and SHA-256, and of each tensor the type, the shape
-and the SHA-256: no tensor format notices a flipped bit by itself.
+and the SHA-256: no tensor format notices a flipped bit by itself. jax is imported where trees are taken apart: to look
+at what is on the disk takes none.
 """
 
 import hashlib
@@ -14,7 +15,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load as parse
@@ -34,13 +34,17 @@ class DamagedModel(ValueError):  # noqa: N818  reads as what it says
 
 def named_tensors(state: Any) -> dict[str, np.ndarray]:
     """Every leaf of a pytree of arrays under the path that leads to it, e.g. "pi/net/weights/0"."""
-    leaves, _ = jax.tree_util.tree_flatten_with_path(state)
+    from jax.tree_util import tree_flatten_with_path
+
+    leaves, _ = tree_flatten_with_path(state)
     # order="C" and not ascontiguousarray, which makes a vector of a scalar.
     return {_name(place): np.asarray(leaf, order="C") for place, leaf in leaves}
 
 
 def _name(place: Any) -> str:
-    return jax.tree_util.keystr(place, simple=True, separator="/")
+    from jax.tree_util import keystr
+
+    return keystr(place, simple=True, separator="/")
 
 
 # ------------------------------------------------------------------------------------------------- writing
@@ -109,7 +113,12 @@ def read_manifest(directory: Path, schema: int, kind: str) -> dict[str, Any]:
         raise DamagedModel(f"'{directory}' is not a {kind}: it holds no {MANIFEST}") from None
     except (ValueError, RecursionError, OSError) as error:
         raise DamagedModel(f"'{path}' cannot be read ({error})") from None
-    if not isinstance(manifest, dict) or manifest.get("schema") != schema:
+    found = manifest.get("schema") if isinstance(manifest, dict) else None
+    if isinstance(found, int) and found > schema:
+        raise DamagedModel(
+            f"'{path}' is of schema {found}: this version of sbeed reads schema {schema}, a newer one both"
+        )
+    if found != schema:
         raise DamagedModel(f"'{path}' is not a manifest of schema {schema}")
     return manifest
 
@@ -119,7 +128,9 @@ def read_tensors(path: Path, described: Description, like: Any) -> Any:
 
     Names, types, shapes and sizes are checked before anything is read, hashes before anything is used.
     """
-    leaves, shape_of_tree = jax.tree_util.tree_flatten_with_path(like)
+    from jax.tree_util import tree_flatten_with_path, tree_unflatten
+
+    leaves, shape_of_tree = tree_flatten_with_path(like)
     expected = {_name(place): _kind(np.dtype(leaf.dtype), leaf.shape) for place, leaf in leaves}
     try:
         size, digest, promised = described["bytes"], described["sha256"], described["tensors"]
@@ -139,16 +150,16 @@ def read_tensors(path: Path, described: Description, like: Any) -> Any:
         raise DamagedModel(f"'{path}' cannot be read ({reason})") from None
     if len(content) != size:
         raise DamagedModel(f"'{path}' does not have the {size!r} bytes that the manifest promises")
-    if sha256(content) != digest:
-        raise DamagedModel(f"'{path}' is not what was saved: its SHA-256 differs from the manifest's")
     try:
         tensors = parse(content)
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
-        raise DamagedModel(f"'{path}' cannot be read ({error})") from None
+        raise DamagedModel(f"'{path}' is not what was saved: it cannot be read ({error})") from None
     for name in sorted(tensors.keys() | promised.keys()):
         if name not in tensors or promised.get(name) != _describe(tensors[name]):
-            raise DamagedModel(f"'{path}': tensor {name} is not what the manifest describes")
-    return jax.tree_util.tree_unflatten(shape_of_tree, [tensors[name] for name in expected])
+            raise DamagedModel(f"'{path}' is not what was saved: tensor {name} is not what the manifest describes")
+    if sha256(content) != digest:
+        raise DamagedModel(f"'{path}' is not what was saved: its SHA-256 differs from the manifest's")
+    return tree_unflatten(shape_of_tree, [tensors[name] for name in expected])
 
 
 def _read_file(path: Path, most: int) -> bytes:
