@@ -260,7 +260,9 @@ def test_a_manifest_that_says_something_else(trained, tmp_path, change, words):
 def test_a_run_leaves_its_directory(tmp_path):
     agent = _pendulum(seed=3).learn(24, out=tmp_path / "run", eval_every=16, eval_episodes=1, final_episodes=2)
     found = {path.name for path in (tmp_path / "run").iterdir()}
-    assert found == {"config.yaml", "metrics.jsonl", "tensorboard", "curve.png", "model"}
+    assert found == {
+        "config.yaml", "metrics.jsonl", "tensorboard", "curve.png", "model", "checkpoints", "replay", "lock",
+    }  # fmt: skip
     rows = rundir.read_rows(tmp_path / "run")
     assert [(row["step"], row["final"]) for row in rows] == [(16, False), (24, True)]
     score = SBEED.load(tmp_path / "run" / "model").evaluate(2)
@@ -298,7 +300,7 @@ def test_an_interrupted_run_keeps_what_it_learned(tmp_path):
 
 
 def test_without_matplotlib_a_run_says_what_is_missing(tmp_path, monkeypatch):
-    monkeypatch.setattr("sbeed.api.find_spec", lambda name: None)
+    monkeypatch.setattr("sbeed.recording.find_spec", lambda name: None)
     with pytest.warns(UserWarning, match=r"curve\.png: .*sbeed\[plot\]"):
         _pendulum().learn(8, out=tmp_path / "run", final_episodes=1)
     assert (tmp_path / "run" / "model").is_dir()

@@ -58,7 +58,9 @@ def run(tmp_path_factory):
 
 def test_a_run_leaves_settings_rows_models_and_a_curve(run):
     found = {path.name for path in run.iterdir()}
-    assert found == {"config.yaml", "metrics.jsonl", "tensorboard", "curve.png", "seed_3", "seed_4"}
+    assert found == {
+        "config.yaml", "metrics.jsonl", "tensorboard", "curve.png", "seed_3", "seed_4", "checkpoints", "replay", "lock",
+    }  # fmt: skip
     rows = rundir.read_rows(run)
     assert [(row["step"], row["seed"], row["final"]) for row in rows] == [
         (16, 3, False), (16, 4, False), (24, 3, True), (24, 4, True),
@@ -194,7 +196,7 @@ def test_a_reward_that_is_no_number_gets_one_line(capsys, tmp_path):
         code, out, err = _train(capsys, tmp_path / "run", env="Broken-v0")
     finally:
         del gymnasium.registry["Broken-v0"]
-    assert (code, out) == (2, "")
+    assert (code, out) == (3, "")
     assert err == "sbeed: Broken-v0: reward is not finite at step 1 of episode 1\n"
     assert list(tmp_path.iterdir()) == []
 

@@ -19,6 +19,7 @@ _HOMES = {
     "RunSpec": "sbeed.training.run",
     "train": "sbeed.training.run",
     "train_population": "sbeed.training.run",
+    "resume": "sbeed.recording",
     "Trainer": "sbeed.training.trainer",
     "Diverged": "sbeed.training.trainer",
     "DamagedModel": "sbeed.training.files",
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from sbeed.api import DDPG, PCL, SAC, SBEED, TRPO, Algorithm, DualAC, Score
     from sbeed.envs.base import EnvironmentFault, HostEnv, JaxEnv
     from sbeed.envs.noise import StochasticTransition
+    from sbeed.recording import resume
     from sbeed.training.files import DamagedModel
     from sbeed.training.run import RunSpec, train, train_population
     from sbeed.training.trainer import Diverged, Trainer

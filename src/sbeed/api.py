@@ -1,11 +1,8 @@
 """The agent as a library's user meets it: learn, predict, evaluate, save, load. The names are Stable-Baselines3's."""
 
-import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import asdict
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -13,18 +10,18 @@ import gymnasium
 import jax
 import numpy as np
 
+from sbeed.about import About, Task, check_imports_nothing, count, describe, read_about, read_task
 from sbeed.agents.base import Agent
-from sbeed.agents.knobs import converted, with_fields
+from sbeed.agents.knobs import with_fields
 from sbeed.agents.registry import find
 from sbeed.envs import spaces
-from sbeed.envs.base import HostEnv, JaxEnv
-from sbeed.envs.gym import make_gym
 from sbeed.models.host import HostPolicy
-from sbeed.training import files, rundir
-from sbeed.training.interrupt import interruptible
+from sbeed.recording import is_finished, record, restore
+from sbeed.training import files
 from sbeed.training.progress import progress_bar as show_progress
-from sbeed.training.run import Row, RunSpec, follow
-from sbeed.training.sources import Env, OneEnv, spec_of
+from sbeed.training.run import RunSpec, follow
+from sbeed.training.rundir import RunDir
+from sbeed.training.sources import Env, OneEnv
 from sbeed.training.trainer import Rule, Trainer
 from sbeed.types import EnvSpec
 
@@ -39,16 +36,6 @@ class Score(NamedTuple):
     std_return: float
     returns: list[float]
     lengths: list[int]
-
-
-class Task(NamedTuple):
-    """What an agent must know of an environment to act in it, and its name if it can be made by one."""
-
-    spec: EnvSpec
-    observation_space: gymnasium.Space
-    action_space: gymnasium.Space
-    name: str | None
-    noise: float = 0.0
 
 
 class Algorithm:
@@ -83,7 +70,7 @@ class Algorithm:
         if policy is not None and choices is POLICIES:
             config_fields = {**config_fields, "policy": POLICIES[policy]}
         config = with_fields(config, config_fields)
-        self._be(About(self.agent.name, task, preset, config, _count("seed", seed, low=0), steps=0), behaviour)
+        self._be(About(self.agent.name, task, preset, config, count("seed", seed, low=0), steps=0), behaviour)
         self._trainer: Trainer | None = self._make_trainer(env, task, eval_env)
 
     def _be(self, about: "About", behaviour: Any = "current", state: Any = None) -> None:
@@ -105,36 +92,50 @@ class Algorithm:
         eval_every: int = 20_000,
         eval_episodes: int = 5,
         final_episodes: int = 20,
+        checkpoint_every: int = 20_000,
+        resume: bool = False,
     ) -> Self:
         """Take exactly that many more steps in the environment, and learn.
 
         callback: called with the agent after every iteration, or an object with `on_step()`; False ends the call. out:
-        a new directory for the curve, the metrics and the final model; only with it are evaluations made on the way,
-        and Ctrl-C then ends the call in good order: what was learned until then lies there too.
+        a new directory for the curve, the metrics and the final model; only with it are evaluations and checkpoints (0
+        for none) made on the way, and Ctrl-C and SIGTERM then end the call in good order: what was learned until then
+        lies there too. resume: if the run is there already it goes on, to `total_timesteps` in all, as if it had never
+        been stopped; the agent must be made and called as it was then.
         """
-        steps = _count("total_timesteps", total_timesteps)
+        steps = count("total_timesteps", total_timesteps)
         spec = RunSpec(
             env=self.task.name or self.spec.name,
             agent=self.agent.name,
             preset=self.preset,
             steps=steps,
             noise=self.task.noise,
-            evaluate_every=_count("eval_every", eval_every),
-            episodes=_count("eval_episodes", eval_episodes),
-            final_episodes=_count("final_episodes", final_episodes),
+            evaluate_every=count("eval_every", eval_every),
+            episodes=count("eval_episodes", eval_episodes),
+            final_episodes=count("final_episodes", final_episodes),
+            checkpoint_every=count("checkpoint_every", checkpoint_every, low=0),
         )
+        if resume and out is None:
+            raise ValueError("resume: a run goes on in its directory: name it (out)")
         trainer, proceed = self._training(), _as_function(callback, self)
         with ExitStack() as stack:
-            show = stack.enter_context(show_progress(trainer, steps)) if progress_bar else lambda: None
+            run = None if out is None else stack.enter_context(RunDir(Path(out), resume=resume))
+            past, earlier, goal = None, self._steps_before, trainer.step + steps
+            if run is not None and run.goes_on:
+                past = restore(run, trainer, asked=spec)
+                goal = past.first + steps
+                if is_finished(run.path, trainer.seeds, goal, earlier + goal):
+                    return self
+            show = stack.enter_context(show_progress(trainer, goal - trainer.step)) if progress_bar else lambda: None
 
             def on_progress(_: Trainer) -> bool:
                 show()
                 return proceed() is not False
 
-            if out is None:
+            if run is None:
                 follow(trainer, steps, evaluate_every=None, on_progress=on_progress)
             else:
-                record(Path(out), spec, trainer, self.task, earlier=self._steps_before, on_progress=on_progress)
+                record(run, spec, trainer, self.task, earlier=earlier, past=past, on_progress=on_progress)
         return self
 
     @property
@@ -158,7 +159,7 @@ class Algorithm:
 
     def evaluate(self, episodes: int = 20) -> Score:
         """The deterministic policy on episodes that training never sees, the same ones every time."""
-        returns, lengths = self._training().evaluate(_count("episodes", episodes))
+        returns, lengths = self._training().evaluate(count("episodes", episodes))
         return Score(float(returns[0].mean()), float(returns[0].std()), returns[0].tolist(), lengths[0].tolist())
 
     @property
@@ -221,10 +222,7 @@ class Algorithm:
             name = self.task.name
             if name is None:
                 raise ValueError("the agent was loaded without an environment: give it one with set_env")
-            if ":" in name and not name.startswith("jax:"):
-                raise ValueError(
-                    f"env: {name!r} would import a module, which no file may do: name it yourself (set_env)"
-                )
+            check_imports_nothing(name, "set_env")
             self.set_env(name, noise=self.task.noise)
             assert self._trainer is not None
         return self._trainer
@@ -294,129 +292,6 @@ class SAC(Algorithm):
 
 
 ALGORITHMS: dict[str, type[Algorithm]] = {kind.agent.name: kind for kind in (SBEED, PCL, TRPO, DualAC, DDPG, SAC)}
-
-
-# ------------------------------------------------------------------------------------------------- runs and their files
-
-
-def record(
-    out: Path,
-    spec: RunSpec,
-    trainer: Trainer,
-    task: Task,
-    *,
-    earlier: int = 0,
-    on_progress: Callable[[Trainer], bool | None] = lambda trainer: None,
-) -> list[Row]:
-    """Let a trainer take the spec's steps and leave a run's directory: settings, rows, events, models and the curve.
-
-    earlier: steps of the agent before this trainer's. Ctrl-C ends the run as if its steps were done, and is then passed
-    on.
-    """
-    asked = {name: value for name, value in asdict(spec).items() if name != "fields"}
-    settings = {**asked, "seed": trainer.seeds[0], "seeds": len(trainer.seeds), **_plain(trainer.config)}
-    if task.name is None:
-        trainer.evaluate(
-            spec.episodes
-        )  # an environment that is an object may have no other to evaluate in: better known now
-    kept = f"what was learned until then lies in '{out}'"
-    with interruptible(kept) as interrupted, rundir.RunDir(out, settings, trainer.seeds) as run:
-        rows = follow(
-            trainer,
-            spec.steps,
-            evaluate_every=spec.evaluate_every,
-            episodes=spec.episodes,
-            final_episodes=spec.final_episodes,
-            on_rows=run.append,
-            on_progress=lambda trainer: on_progress(trainer) is not False and not interrupted(),
-        )
-        for i, seed in enumerate(trainer.seeds):
-            if i not in trainer.diverged:
-                about = About(trainer.agent.name, task, spec.preset, trainer.config, seed, earlier + trainer.step)
-                files.save(run.model(seed), trainer.member(i), describe(about))
-        _draw_curve(out, rows)
-    return rows
-
-
-def _draw_curve(out: Path, rows: list[Row]) -> None:
-    if find_spec("matplotlib") is None:
-        warnings.warn(f"no {rundir.CURVE}: it needs matplotlib: pip install 'sbeed[plot]'", stacklevel=4)
-        return
-    from sbeed.experiments import plots
-
-    plots.learning_curves({out.resolve().name: rows}).savefig(out / rundir.CURVE, dpi=160)
-
-
-def read_task(env: Env, noise: float = 0.0) -> Task:
-    """What there is to know of an environment; a ValueError if no agent can act in it."""
-    if isinstance(env, str) and not env.startswith("jax:"):
-        opened = make_gym(env)
-        task = read_task(opened, noise)
-        opened.close()
-        return task._replace(name=env)
-    if not isinstance(env, str | gymnasium.Env | gymnasium.vector.VectorEnv | JaxEnv | HostEnv) or isinstance(
-        env, type
-    ):
-        raise ValueError(f"env: must be a name, a Gymnasium environment or vector, or a JAX environment, got {env!r}")
-    spec = spec_of(env, noise)
-    return Task(spec, *spaces.of_env(env, spec), env if isinstance(env, str) else None, noise)
-
-
-class About(NamedTuple):
-    """What a saved model's manifest says of it."""
-
-    agent: str
-    task: Task
-    preset: str
-    config: Any
-    seed: int
-    steps: int
-
-
-def describe(about: About) -> dict[str, Any]:
-    """The same as plain data."""
-    agent, task, preset, config, seed, steps = about
-    env = {
-        **{"name": task.name, "noise": task.noise, "spec": asdict(task.spec)},
-        "observation_space": spaces.to_json(task.observation_space),
-        "action_space": spaces.to_json(task.action_space),
-    }
-    return {"agent": agent, "preset": preset, "seed": seed, "steps": steps, "env": env, "config": _plain(config)}
-
-
-def read_about(path: Path) -> About:
-    """The manifest of a saved model, checked: an agent that we know, a config that it accepts, spaces that fit."""
-    manifest = files.read_manifest(path)
-    try:
-        env = manifest["env"]
-        spec, name = EnvSpec(**env["spec"]), env["name"]
-        seen, done = (spaces.from_json(env[f"{kind}_space"]) for kind in ("observation", "action"))
-        sizes = [gymnasium.spaces.flatdim(space) for space in (seen, done)]
-        if [spec.observation_size, spec.action_size] != sizes or not isinstance(name, str | None):
-            raise ValueError("its environment contradicts itself")
-        agent = find(manifest["agent"])
-        config = with_fields(agent.preset("default", spec), manifest["config"])
-        agent.check(config, spec)
-        seed, steps = (_count(word, manifest[word], low=0) for word in ("seed", "steps"))
-        return About(
-            agent.name, Task(spec, seen, done, name, float(env["noise"])), str(manifest["preset"]), config, seed, steps
-        )
-    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        reason = f"it has no {error}" if isinstance(error, KeyError) else error
-        raise files.DamagedModel(f"'{path / files.MANIFEST}' is not a manifest of ours: {reason}") from None
-
-
-def _plain(config: Any) -> dict[str, Any]:
-    """The config as YAML and JSON know it: no tuples."""
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(config).items()}
-
-
-def _count(name: str, value: Any, low: int = 1) -> int:
-    """numpy's whole numbers and 1e6 are taken for what they are."""
-    number = converted(name, value, int)
-    if not low <= number < 2**32:
-        raise ValueError(f"{name}: must lie in [{low}, 2^32), got {number}")
-    return number
 
 
 def _as_function(callback: Any, agent: Algorithm) -> Callable[[], bool | None]:

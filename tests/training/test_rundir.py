@@ -4,6 +4,7 @@ import json
 import math
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import pytest
 
@@ -13,9 +14,18 @@ ROW = {"env": "Pendulum-v1", "seed": 0, "step": 20, "return": -150.0, "train_ret
 SETTINGS = {"env": "Pendulum-v1", "seeds": [0], "lam": 0.1, "hidden": [64, 64], "newest": None}
 
 
+@contextmanager
+def _opened(path):
+    """A new run of one seed."""
+    with rundir.RunDir(path) as run:
+        run.begin(SETTINGS)
+        run.open([0])
+        yield run
+
+
 def test_rows_and_settings_come_back(tmp_path):
     path = tmp_path / "runs" / "pendulum"
-    with rundir.RunDir(path, SETTINGS, [0]) as run:
+    with _opened(path) as run:
         run.append([ROW])
         run.append([{**ROW, "step": 40, "train_return": -160.0, "final": True}])
         assert run.model(0) == path / "model"
@@ -28,24 +38,91 @@ def test_rows_and_settings_come_back(tmp_path):
 
 
 def test_events_hold_the_rows(tmp_path):
-    from tensorboardX.proto.event_pb2 import Event
-
-    with rundir.RunDir(tmp_path / "run", SETTINGS, [0]) as run:
+    with _opened(tmp_path / "run") as run:
         run.append([ROW])
     (path,) = (tmp_path / "run" / "tensorboard" / "seed_0").glob("events*")
-    data, at, found = path.read_bytes(), 0, {}
-    while at < len(data):  # length (8 bytes), its checksum (4), the event, its checksum (4)
-        length = int.from_bytes(data[at : at + 8], "little")
-        event = Event.FromString(data[at + 12 : at + 12 + length])
-        found |= {value.tag: (event.step, value.simple_value) for value in event.summary.value}
-        at += length + 16
+    (found,) = (_values(event) for event in _events(path) if event.summary.value)
     assert found["return"] == (20, -150.0)
     assert "env" not in found
 
 
+def _events(path):
+    from tensorboardX.proto.event_pb2 import Event
+
+    data, at, found = path.read_bytes(), 0, []
+    while at < len(data):  # length (8 bytes), its checksum (4), the event, its checksum (4)
+        length = int.from_bytes(data[at : at + 8], "little")
+        found.append(Event.FromString(data[at + 12 : at + 12 + length]))
+        at += length + 16
+    return found
+
+
+def _values(event):
+    return {value.tag: (event.step, value.simple_value) for value in event.summary.value}
+
+
+def test_what_came_after_the_checkpoint_has_not_happened(tmp_path):
+    with _opened(tmp_path / "run") as run:
+        run.append([ROW])
+        size = run.bytes_of_rows()
+        run.append([{**ROW, "final": True}, {**ROW, "step": 40}])
+    with rundir.RunDir(tmp_path / "run", resume=True) as run:
+        assert run.goes_on
+        run.open([0], step=20, rows=size)
+        run.append([{**ROW, "step": 30}])
+    assert [row["step"] for row in rundir.read_rows(tmp_path / "run")] == [20, 30]
+    old, new = sorted((tmp_path / "run" / "tensorboard" / "seed_0").iterdir())
+    assert [event.step for event in _events(old)] == [0, 20, 20, 40]
+    _, start, *rows = _events(new)  # the first is the file's version
+    assert (start.step, start.session_log.status) == (20, start.session_log.START)
+    assert [event.step for event in rows] == [20, 30]  # 20 again, for TensorBoard drops what is not before `start`
+
+
+def test_a_run_that_goes_on_is_never_thrown_away(tmp_path):
+    with _opened(tmp_path / "run"):
+        pass
+    with pytest.raises(FloatingPointError), rundir.RunDir(tmp_path / "run", resume=True):
+        raise FloatingPointError
+    assert rundir.is_run(tmp_path / "run")
+
+
+def test_links_lead_nowhere(tmp_path):
+    with _opened(tmp_path / "run") as run:
+        run.append([ROW])
+    for name in ("metrics.jsonl", "tensorboard", "tensorboard/seed_0", "config.yaml"):
+        path, elsewhere = tmp_path / "run" / name, tmp_path / "elsewhere"
+        path.rename(elsewhere)
+        path.symlink_to(elsewhere)
+        with pytest.raises(FileExistsError, match="is a link"), rundir.RunDir(tmp_path / "run", resume=True):
+            pass
+        path.unlink()
+        elsewhere.rename(path)
+    assert len(rundir.read_rows(tmp_path / "run")) == 1
+
+
+def test_a_run_has_one_owner(tmp_path):
+    with _opened(tmp_path / "run"):
+        for resume in (True, False):
+            with pytest.raises(OSError, match=r"in use|not an empty"), rundir.RunDir(tmp_path / "run", resume=resume):
+                pass
+    with rundir.RunDir(tmp_path / "new"), pytest.raises(BlockingIOError, match="in use by"):
+        rundir.RunDir(tmp_path / "new").__enter__()
+    with rundir.RunDir(tmp_path / "new") as run:  # whoever had it left nothing but the lock
+        assert not run.goes_on
+
+
+def test_wrong_input_leaves_a_directory_as_it_was(tmp_path):
+    (tmp_path / "empty").mkdir()
+    for name in ("empty", "new"):
+        with pytest.raises(ValueError, match="wrong"), rundir.RunDir(tmp_path / name):
+            raise ValueError("wrong")
+    assert [path.name for path in tmp_path.iterdir()] == ["empty"]
+    assert list((tmp_path / "empty").iterdir()) == []
+
+
 def test_a_run_that_fails_before_its_first_row_leaves_nothing(tmp_path):
     def fail(rows):
-        with rundir.RunDir(tmp_path / "run", SETTINGS, [0]) as run:
+        with _opened(tmp_path / "run") as run:
             run.append(rows)
             raise FloatingPointError("reward is not finite")
 
@@ -61,8 +138,7 @@ def test_a_full_disk_is_an_error_and_no_endless_wait(tmp_path, monkeypatch):
     def full(self, data):
         raise OSError(28, "No space left on device")
 
-    run = rundir.RunDir(tmp_path / "run", SETTINGS, [0])
-    with run:
+    with _opened(tmp_path / "run") as run:
         monkeypatch.setattr("tensorboardX.record_writer.RecordWriter.write", full)
         with pytest.raises(OSError, match="No space"):
             run.append([ROW] * 100)
@@ -70,8 +146,8 @@ def test_a_full_disk_is_an_error_and_no_endless_wait(tmp_path, monkeypatch):
 
 
 def test_settings_that_cannot_be_written_leave_nothing(tmp_path):
-    with pytest.raises(Exception, match="represent"), rundir.RunDir(tmp_path / "run", {"lam": object()}, [0]):
-        pass
+    with pytest.raises(Exception, match="represent"), rundir.RunDir(tmp_path / "run") as run:
+        run.begin({"lam": object()})
     assert list(tmp_path.iterdir()) == []
 
 
@@ -82,7 +158,7 @@ def test_a_directory_in_use_is_refused(tmp_path):
     (tmp_path / "run" / "notes.txt").write_text("mine")
     with pytest.raises(FileExistsError, match="not an empty directory"):
         rundir.check_free(tmp_path / "run")
-    with pytest.raises(FileExistsError, match="not an empty directory"), rundir.RunDir(tmp_path / "run", {}, [0]):
+    with pytest.raises(FileExistsError, match="not an empty directory"), rundir.RunDir(tmp_path / "run"):
         pass
     with pytest.raises(FileExistsError):
         rundir.check_free(tmp_path / "run" / "notes.txt")

@@ -17,10 +17,12 @@ from sbeed.cli.console import UserError
 from sbeed.cli.flags import spell_out, switches
 from sbeed.cli.runs import Eval, Plot, Video
 from sbeed.cli.theory import Figure, Theory
-from sbeed.cli.train import chosen_agent, train_command
+from sbeed.cli.train import Resume, chosen_agent, train_command
+from sbeed.training.interrupt import Terminated
 
 DESCRIPTION = "SBEED: reinforcement learning that solves the Bellman equation by convergent optimisation."
 COMMANDS: dict[str, Callable[..., Any]] = {
+    "resume": Resume,
     "eval": Eval,
     "video": Video,
     "plot": Plot,
@@ -32,7 +34,8 @@ COMMANDS: dict[str, Callable[..., Any]] = {
 def main(args: Sequence[str] | None = None) -> None:
     """Entry point of the `sbeed` command.
 
-    Exit code 0: done; 1: a statement does not hold; 2: wrong input; 130: interrupted; 141: nobody reads the output.
+    Exit code 0: done; 1: a statement does not hold; 2: wrong input, or a disk that takes nothing; 3: an environment
+    failed; 4: a run diverged; 130: interrupted; 141: nobody reads the output; 143: terminated.
     """
     args = list(sys.argv[1:] if args is None else args)
     warnings.formatwarning = lambda message, *_: f"sbeed: {message}\n"
@@ -45,7 +48,7 @@ def main(args: Sequence[str] | None = None) -> None:
         sys.exit(code)
     except UserError as error:
         print(f"sbeed: {error}", file=sys.stderr)
-        sys.exit(2)
+        sys.exit(error.code)
     except BrokenPipeError:
         # Whoever read our output has seen enough. Nothing more can be written, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -56,6 +59,9 @@ def main(args: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt as stop:
         print(": ".join(["sbeed: interrupted", *map(str, stop.args)]), file=sys.stderr)
         sys.exit(130)
+    except Terminated as stop:
+        print(f"sbeed: terminated: {stop.kept}", file=sys.stderr)
+        raise
 
 
 def _parse(args: list[str]) -> Callable[[], int]:

@@ -5,9 +5,15 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+WRONG_INPUT, ENVIRONMENT_FAULT, DIVERGED = 2, 3, 4  # exit codes
+
 
 class UserError(Exception):
-    """Wrong input: the message is the one line that the user reads."""
+    """Wrong input, or what else ends a command: the message is the one line that the user reads."""
+
+    def __init__(self, message: str, code: int = WRONG_INPUT):
+        super().__init__(message)
+        self.code = code
 
 
 def require(field: str, condition: bool, complaint: str) -> None:
@@ -44,9 +50,10 @@ def counting(total: int, unit: str) -> Iterator[Callable[[str], None]]:
 
 
 @contextlib.contextmanager
-def complaints(*kinds: type[Exception]) -> Iterator[None]:
-    """These exceptions are the input's fault: their message, on one line, is all that the user reads of them."""
+def complaints(*kinds: type[Exception], code: int = WRONG_INPUT) -> Iterator[None]:
+    """Of these exceptions their message and notes, on one line, are all that the user reads."""
     try:
         yield
     except kinds as error:
-        raise UserError(" ".join(str(error).split())) from error
+        lines = [str(error), *getattr(error, "__notes__", ())]
+        raise UserError("; ".join(" ".join(line.split()) for line in lines), code) from error

@@ -11,8 +11,11 @@ import tyro
 
 from sbeed.agents.configs import CONFIGS
 from sbeed.agents.knobs import check_ranges, knob, with_fields
-from sbeed.cli.console import UserError, complaints, require
+from sbeed.cli.console import DIVERGED, ENVIRONMENT_FAULT, UserError, complaints, require
 from sbeed.cli.flags import dashed, flags_of, given
+
+if TYPE_CHECKING:
+    from sbeed.training.rundir import Row, RunDir
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,7 @@ class Plan:
     evaluate_every: int = knob(20_000, "steps between evaluations", low=1)
     episodes: int = knob(5, "episodes of each evaluation", low=1)
     final_episodes: int = knob(20, "episodes of the last one", low=1)
+    checkpoint_every: int = knob(20_000, "steps between checkpoints, from which `sbeed resume` goes on; 0: none", low=0)
 
 
 if TYPE_CHECKING:
@@ -51,40 +55,38 @@ class Train:
     """Processes that step the environments; 0: this one."""
 
     def __call__(self) -> int:
-        from sbeed.training.rundir import check_free, read_config
+        from sbeed.training.rundir import RunDir, read_config
 
         with complaints(ValueError, OSError):
             file = read_config(self.config) if self.config is not None else {}
-            check_free(self.out)
         plan, changes = self._merge(file)
         require("--env", plan.env != "", "name an environment, such as Pendulum-v1")
-        require("--workers", 0 <= self.workers <= 1024, f"must lie in 0..1024, got {self.workers}")
+        check_workers(self.workers)
+        with contextlib.ExitStack() as stack:
+            with complaints(OSError):  # before anything that takes time: who comes second knows at once
+                run = stack.enter_context(RunDir(self.out))
+            rows = self._record(run, plan, changes)
+        print_scores(rows)
+        print(self.out)
+        return 0
+
+    def _record(self, run: "RunDir", plan: Plan, changes: dict[str, Any]) -> "list[Row]":
         from gymnasium.error import Error as GymnasiumError
         from jax.errors import JaxRuntimeError
 
-        from sbeed import api
-        from sbeed.envs.base import EnvironmentFault
+        from sbeed.about import read_task
+        from sbeed.recording import record
         from sbeed.training.progress import progress_bar
         from sbeed.training.run import RunSpec, make_trainer
-        from sbeed.training.trainer import Diverged
 
         asked = asdict(plan)
         first, count = asked.pop("seed"), asked.pop("seeds")
         spec = RunSpec(**asked, fields=changes)
         with self._complaints(ValueError, GymnasiumError, ImportError, JaxRuntimeError):  # the last: out of memory
-            task = api.read_task(spec.env, spec.noise)
+            task = read_task(spec.env, spec.noise)
             trainer = make_trainer(spec, seeds=range(first, first + count), workers=self.workers)
-        with (
-            contextlib.closing(trainer),
-            complaints(EnvironmentFault, Diverged, FileExistsError, JaxRuntimeError),
-            progress_bar(trainer, spec.steps) as show,
-        ):
-            rows = api.record(self.out, spec, trainer, task, on_progress=lambda _: show())
-        for row in rows:
-            if row["final"]:
-                print(f"seed {row['seed']}: return {row['return']:.1f} +- {row['return_std']:.1f}")
-        print(self.out)
-        return 0
+        with contextlib.closing(trainer), faults(), progress_bar(trainer, spec.steps) as show:
+            return record(run, spec, trainer, task, on_progress=lambda _: show())
 
     def _merge(self, file: dict[str, Any]) -> tuple[Plan, dict[str, Any]]:
         """Flags over the file over the defaults; fields of the config are left for the preset to be known."""
@@ -108,7 +110,69 @@ class Train:
         except UserError as error:
             name, colon, rest = str(error).partition(": ")
             by_flag = name in given(self.plan) or name in given(self.settings)
-            raise UserError(f"--{dashed(name)}: {rest}" if colon and by_flag else str(error)) from None
+            raise UserError(f"--{dashed(name)}: {rest}" if colon and by_flag else str(error), error.code) from None
+
+
+@dataclass(frozen=True)
+class Resume:
+    """Go on with a run that was stopped, by whatever, as if it had not been."""
+
+    run: Annotated[Path, tyro.conf.Positional]
+    """Directory of the run."""
+    start: Annotated[int | None, tyro.conf.arg(name="from", metavar="STEP", help_behavior_hint="")] = None
+    """The checkpoint to go on from, if not the newest; those after it are removed."""
+    env: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = None
+    """The environment's name again, where it would import a module: no file may make us do that."""
+    workers: int = 0
+    """Processes that step the environments; 0: this one."""
+
+    def __call__(self) -> int:
+        from sbeed.training.rundir import RunDir, check_run
+
+        check_workers(self.workers)
+        with contextlib.ExitStack() as stack:
+            with complaints(OSError):
+                check_run(self.run)
+                run = stack.enter_context(RunDir(self.run, resume=True))
+            from gymnasium.error import Error as GymnasiumError
+
+            from sbeed.recording import is_finished, pursue, read_settings
+            from sbeed.training.collect import Unrepeatable
+
+            with faults(), complaints(ValueError, GymnasiumError, ImportError, Unrepeatable):
+                spec, seeds = read_settings(self.run)
+                if is_finished(self.run, seeds, spec.steps, spec.steps):
+                    print(f"'{self.run}' is finished: there is nothing left to do")
+                    return 0
+                rows = pursue(run, at=self.start, env=self.env, workers=self.workers, progress_bar=True)
+        print_scores(rows)
+        print(self.run)
+        return 0
+
+
+def check_workers(workers: int) -> None:
+    require("--workers", 0 <= workers <= 1024, f"must lie in 0..1024, got {workers}")
+
+
+@contextlib.contextmanager
+def faults() -> Iterator[None]:
+    """What may end a run that was rightly asked for, each kind with an exit code of its own."""
+    from jax.errors import JaxRuntimeError
+
+    from sbeed.envs.base import EnvironmentFault
+
+    with (
+        complaints(EnvironmentFault, code=ENVIRONMENT_FAULT),
+        complaints(FloatingPointError, code=DIVERGED),
+        complaints(JaxRuntimeError),
+    ):
+        yield
+
+
+def print_scores(rows: "list[Row]") -> None:
+    for row in rows:
+        if row["final"]:
+            print(f"seed {row['seed']}: return {row['return']:.1f} +- {row['return_std']:.1f}")
 
 
 def train_command(agent: str) -> type[Train]:

@@ -10,7 +10,14 @@ from sbeed.types import Array, EnvSpec, Key
 
 
 class EnvironmentFault(RuntimeError):  # noqa: N818  the fault may be the agent's: a NaN action
-    """An environment gave, or was given, a number that is not finite; the message says where and which."""
+    """An environment raised, or gave or was given a number that is not finite; the message says where and which.
+
+    where: " at step 3 of episode 2".
+    """
+
+    def __init__(self, complaint: str, where: str = ""):
+        super().__init__(complaint + where)
+        self.complaint = complaint
 
 
 class Step(NamedTuple):

@@ -78,9 +78,8 @@ class GymEnv:
         self._env.close()
 
     def _fault(self, field: str) -> EnvironmentFault:
-        return EnvironmentFault(
-            f"{self._spec.name}: {field} is not finite at step {self._steps} of episode {self._episode}"
-        )
+        where = f" at step {self._steps} of episode {self._episode}"
+        return EnvironmentFault(f"{self._spec.name}: {field} is not finite", where)
 
     def _read_observation_space(self, name: str, space: spaces.Space) -> None:
         self._observe = self._vector

@@ -31,7 +31,8 @@ class Hosted:
         self._state, *seen = _step(self._env, self._state, np.asarray(action), self._key, np.int32(self._steps))
         obs, reward, terminated, truncated = (np.asarray(x) for x in seen)
         if not (np.isfinite(reward) and np.isfinite(obs).all()):
-            raise EnvironmentFault(f"{self._spec.name}: reward or observation is not finite at step {self._steps}")
+            complaint = f"{self._spec.name}: reward or observation is not finite"
+            raise EnvironmentFault(complaint, f" at step {self._steps}")
         return obs, float(reward), bool(terminated), bool(truncated)
 
     def close(self) -> None:

@@ -100,11 +100,14 @@ def learning_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
 def over_seeds(rows: Sequence[Mapping[str, Any]]) -> Series:
     """Mean return at each step and the 95% interval of that mean: y +- t(n - 1) s / sqrt(n), s with n - 1.
 
-    Steps at which some seeds are missing are left out: a mean over fewer seeds is one of something else.
+    Steps at which some seeds are missing are left out: a mean over fewer seeds is one of something else. A run that was
+    stopped where it had just been evaluated has two rows of that step: the final one counts.
     """
     at: dict[int, list[float]] = {}
+    ends = {(row.get("seed"), row["step"]) for row in rows if row.get("final")}
     for row in rows:
-        at.setdefault(row["step"], []).append(row["return"])
+        if row.get("final") or (row.get("seed"), row["step"]) not in ends:
+            at.setdefault(row["step"], []).append(row["return"])
     seeds = max(map(len, at.values()))
     steps = sorted(step for step, some in at.items() if len(some) == seeds)
     values = [np.array(at[step], float) for step in steps]  # of a return that was not finite, which is null: NaN

@@ -95,6 +95,17 @@ class Mark(NamedTuple):
     obs: np.ndarray
 
 
+class Unrepeatable(EnvironmentFault):
+    """An episode, played again from its seed and its actions, was another one."""
+
+
+def fault(env: HostEnv, error: Exception, where: str) -> EnvironmentFault:
+    """What an environment raised, with its name and the place as the run counts it."""
+    if isinstance(error, EnvironmentFault):
+        return EnvironmentFault(error.complaint, where)
+    return EnvironmentFault(f"{env.spec.name}: {type(error).__name__}: {error}", where)
+
+
 class Actor:
     """One member's environment, its random stream and the episode that is under way."""
 
@@ -106,11 +117,15 @@ class Actor:
         self._reset()
 
     def _reset(self) -> None:
-        self.obs = self.env.reset(seed=episode_seed(self.seed, TRAINING, self.episodes))
+        seed = episode_seed(self.seed, TRAINING, self.episodes)
         self.total = 0.0
         self.noise: Any = 0.0
         self.actions: list[Any] = []  # of the episode
         self.episodes += 1
+        try:
+            self.obs = self.env.reset(seed=seed)
+        except Exception as error:
+            raise fault(self.env, error, f" at step 0 of episode {self.episodes}") from error
 
     def collect(self, policy: Drawing, steps: int) -> Chunk:
         rows, returns = [], []
@@ -118,8 +133,11 @@ class Actor:
             obs = self.obs
             raw, self.noise = policy.act(obs, self.noise, self.rng)
             action = policy.squash(raw)
-            next_obs, reward, terminated, truncated = self.env.step(action)
             self.actions.append(action)
+            try:
+                next_obs, reward, terminated, truncated = self.env.step(action)
+            except Exception as error:
+                raise fault(self.env, error, f" at step {len(self.actions)} of episode {self.episodes}") from error
             last = terminated or truncated
             rows.append((obs, raw, reward, next_obs, terminated, last))
             self.obs, self.total = next_obs, self.total + reward
@@ -151,7 +169,7 @@ class Actor:
             self.total += reward
             ended |= terminated or truncated
         if ended or self.total != mark.total or self.obs.tobytes() != mark.obs.tobytes():
-            raise EnvironmentFault(
+            raise Unrepeatable(
                 f"{self.env.spec.name}: episode {mark.episodes} (seed {self.seed}), played again from its seed and its "
                 f"{len(mark.actions)} actions, is another one: the environment is not deterministic, and the run "
                 "cannot go on as if it had not stopped"
@@ -210,7 +228,10 @@ class VectorActor:
     def _step(self, policy: Drawing) -> None:
         raw, noise = policy.act(self.obs, self.noise, self.rng)
         actions = spaces.decode(self.envs.single_action_space, policy.squash(raw))
-        observations, rewards, terminated, truncated, info = self.envs.step(actions)
+        try:
+            observations, rewards, terminated, truncated, info = self.envs.step(actions)
+        except Exception as error:
+            raise EnvironmentFault(f"{self.name}: {type(error).__name__}: {error}") from error
         obs, rewards, terminated = self._observe(observations), np.asarray(rewards), np.asarray(terminated)
         over = terminated | np.asarray(truncated)
         reached = obs
@@ -280,14 +301,21 @@ class Evaluator:
             self.env = self.make()
         returns, lengths = [], []
         for episode in range(episodes):
-            obs = self.env.reset(seed=episode_seed(self.seed, EVALUATION, episode))
-            total, length, over = 0.0, 0, False
-            while not over:
-                obs, reward, terminated, truncated = self.env.step(policy.squash(policy.mode(obs)))
-                total, length, over = total + reward, length + 1, terminated or truncated
+            total, length = self._play(self.env, policy, episode)
             returns.append(total)
             lengths.append(length)
         return returns, lengths
+
+    def _play(self, env: HostEnv, policy: HostPolicy, episode: int) -> tuple[float, int]:
+        total, length, over = 0.0, 0, False
+        try:
+            obs = env.reset(seed=episode_seed(self.seed, EVALUATION, episode))
+            while not over:
+                obs, reward, terminated, truncated = env.step(policy.squash(policy.mode(obs)))
+                total, length, over = total + reward, length + 1, terminated or truncated
+        except Exception as error:
+            raise fault(env, error, f" at step {length + 1} of episode {episode + 1} of the evaluation") from error
+        return total, length
 
     def close(self) -> None:
         if self.env is not None:
@@ -409,12 +437,13 @@ class _Worker:
     def close(self) -> None:
         self.pipe.close()  # which the worker notices, unless it is in the middle of something
         self.process.join(timeout=2)
-        self.process.terminate()
+        self.process.kill()
         self.process.join()
 
 
 def _work(pipe: Connection, makers: Sequence[MakeActor]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
+    for number in (signal.SIGINT, signal.SIGTERM):  # of which a whole group is told: they are the parent's to answer
+        signal.signal(number, signal.SIG_IGN)
     crew: _Crew | None = None
     answers: Any
     with suppress(EOFError, OSError):  # the parent has closed its end: we are done

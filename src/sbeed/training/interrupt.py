@@ -1,4 +1,4 @@
-"""Ctrl-C in the middle of a run."""
+"""Ctrl-C and SIGTERM in the middle of a run."""
 
 import signal
 import sys
@@ -7,29 +7,43 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
+class Terminated(SystemExit):
+    """SIGTERM came, and the run has ended in good order; the exit code is the one that shells give it."""
+
+    def __init__(self, kept: str):
+        super().__init__(128 + signal.SIGTERM)
+        self.kept = kept
+
+
 @contextmanager
 def interruptible(kept: str) -> Iterator[Callable[[], bool]]:
-    """Ctrl-C is held back until the block's end: yields a function that says whether it came. The second is not.
+    """Ctrl-C and SIGTERM are held back until the block's end: yields a function that says whether one came.
 
-    kept: what the KeyboardInterrupt says that is raised in the end. Where Ctrl-C means something else already, or this
-    is not the main thread, nothing changes.
+    The second one is not. kept: what the KeyboardInterrupt, or the Terminated, says that is raised in the end. Where
+    such a signal means something else already, or this is not the main thread, nothing changes.
     """
     came: list[int] = []
 
     def hold(number: int, frame: object) -> None:
         if came:
-            raise KeyboardInterrupt
+            raise _exception(number, "nothing more was saved")
         came.append(number)
-        print("stopping; Ctrl-C again stops at once, and nothing is saved", file=sys.stderr)
+        again = "Ctrl-C again" if number == signal.SIGINT else "SIGTERM again"
+        print(f"stopping; {again} stops at once, and nothing is saved", file=sys.stderr)
 
-    usual = signal.default_int_handler
-    ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is usual
-    if ours:
-        signal.signal(signal.SIGINT, hold)
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    in_main = threading.current_thread() is threading.main_thread()
+    ours = {number: handler for number, handler in usual.items() if in_main and signal.getsignal(number) is handler}
+    for number in ours:
+        signal.signal(number, hold)
     try:
         yield lambda: bool(came)
     finally:
-        if ours:
-            signal.signal(signal.SIGINT, usual)
+        for number, handler in ours.items():
+            signal.signal(number, handler)
     if came:
-        raise KeyboardInterrupt(kept)
+        raise _exception(came[0], kept)
+
+
+def _exception(number: int, kept: str) -> BaseException:
+    return KeyboardInterrupt(kept) if number == signal.SIGINT else Terminated(kept)

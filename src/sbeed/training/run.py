@@ -14,10 +14,11 @@ from sbeed.training.sources import spec_of
 from sbeed.training.trainer import Trainer, Variant
 
 # env, seed, the member's own fields, step, final, return, return_std, length, train_return, the update's metrics,
-# seconds and where they went.
+# seconds and where they went. What ends in "seconds" is a clock; all else is the same whenever the run is.
 Row = dict[str, Any]
 OnRows = Callable[[list[Row]], None]
 OnProgress = Callable[[Trainer], bool | None]
+OnCheckpoint = Callable[[float], None]  # seconds that the run has taken
 
 
 def ignore(news: Any) -> None:
@@ -37,6 +38,7 @@ class RunSpec:
     evaluate_every: int = 20_000  # steps
     episodes: int = 5  # per evaluation
     final_episodes: int = 20  # of the last evaluation
+    checkpoint_every: int = 20_000  # steps; 0 for no checkpoints
 
 
 def make_trainer(
@@ -46,6 +48,8 @@ def make_trainer(
     for name in ("steps", "evaluate_every", "episodes", "final_episodes"):
         if getattr(spec, name) < 1:
             raise ValueError(f"{name}: must be at least 1, got {getattr(spec, name)}")
+    if spec.checkpoint_every < 0:
+        raise ValueError(f"checkpoint_every: must not be negative, got {spec.checkpoint_every}")
     agent = find(spec.agent)
     config = with_fields(agent.preset(spec.preset, spec_of(spec.env, spec.noise)), spec.fields)
     return Trainer(agent, spec.env, config, seeds=seeds, variants=variants, workers=workers, noise=spec.noise)
@@ -58,29 +62,46 @@ def follow(
     evaluate_every: int | None = 20_000,
     episodes: int = 5,
     final_episodes: int = 20,
+    checkpoint_every: int | None = None,
     on_rows: OnRows = ignore,
+    on_checkpoint: OnCheckpoint = ignore,
     on_progress: OnProgress = ignore,
     deadline: float = float("inf"),
+    seconds: float = 0.0,
 ) -> list[Row]:
     """Let a trainer take `steps` more steps, exactly; one row per member and evaluation, the last ones `final`.
 
-    evaluate_every: None for no evaluations and no rows, not even at the end. on_progress hears of every iteration and
-    ends the run by answering False; deadline: so do so many seconds.
-    Members that diverged while others go on give no more rows.
+    evaluate_every: None for no evaluations and no rows, not even at the end. checkpoint_every: None for no checkpoints;
+    else the last is made before the final rows, so that a run killed while it makes them can still make them.
+    on_progress hears of every iteration and ends the run by answering False; deadline: so do so many seconds. seconds:
+    that the run has taken before. Members that diverged while others go on give no more rows.
     """
     start, goal = time.perf_counter(), trainer.step + steps
     rows: list[Row] = []
-    over = False
-    while not over:
+
+    def look(episodes: int, final: bool) -> None:
+        some = _rows(trainer, episodes, start - seconds, final)
+        rows.extend(some)
+        on_rows(some)
+
+    stopped = False
+    while trainer.step < goal and not stopped:
         before = trainer.step
         trainer.advance(goal - before)
-        stopped = on_progress(trainer) is False
-        over = trainer.step >= goal or stopped or time.perf_counter() - start > deadline
-        if evaluate_every and (over or before // evaluate_every != trainer.step // evaluate_every):
-            rows_now = _rows(trainer, final_episodes if over else episodes, start, over)
-            rows += rows_now
-            on_rows(rows_now)
+        stopped = on_progress(trainer) is False or time.perf_counter() - start > deadline
+        # A run that goes on after it was stopped has these rows too.
+        if trainer.step < goal and _passes(evaluate_every, before, trainer.step):
+            look(episodes, final=False)
+        if checkpoint_every and (stopped or trainer.step >= goal or _passes(checkpoint_every, before, trainer.step)):
+            on_checkpoint(time.perf_counter() - start + seconds)
+    if evaluate_every:
+        look(final_episodes, final=True)
     return rows
+
+
+def _passes(every: int | None, before: int, now: int) -> bool:
+    """Whether a multiple of `every` lies in (before, now]."""
+    return before // every != now // every if every else False
 
 
 def _rows(trainer: Trainer, episodes: int, start: float, final: bool) -> list[Row]:

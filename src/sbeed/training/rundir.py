@@ -1,76 +1,154 @@
-"""A run's directory: what was asked for, what was measured, and the models it ended with.
+"""A run's directory: what was asked for, what was measured, where it stands, and the models it ended with.
 
 config.yaml            every setting, a file that `sbeed train --config` reads
 metrics.jsonl          one row per seed and evaluation
 tensorboard/seed_0/    the same numbers as TensorBoard events
+checkpoints/, replay/  where the run stood (`checkpoints`)
 curve.png              the learning curve
 model/                 the final parameters; with several seeds seed_0/, seed_1/, ...
+lock                   says whose the directory is (`lock`)
 """
 
 import json
 import math
+import os
 import shutil
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import yaml
 
+from sbeed.training.lock import LOCK, locked
+
 Row = dict[str, Any]
 
 CONFIG, METRICS, CURVE, EVENTS = "config.yaml", "metrics.jsonl", "curve.png", "tensorboard"
 MODEL = "model"
+_LARGEST_CONFIG = 2**20  # characters
 
 
 def check_free(path: Path) -> None:
     """A FileExistsError where something is already: a run never mixes with another's files."""
     path = Path(path)
-    if path.exists() and not (path.is_dir() and not any(path.iterdir())):
+    if path.exists() and not (path.is_dir() and {found.name for found in path.iterdir()} <= {LOCK}):
         raise FileExistsError(f"'{path}' exists and is not an empty directory: a run needs one of its own")
 
 
-class RunDir:
-    """The directory of a run under way. One that fails before its first row leaves nothing behind."""
+def check_run(path: Path) -> None:
+    """A FileNotFoundError where no run's directory is."""
+    if not is_run(path):
+        why = "it has no " + CONFIG if Path(path).exists() else "it does not exist"
+        raise FileNotFoundError(f"'{path}' is not a run's directory: {why}")
 
-    def __init__(self, path: Path, settings: Mapping[str, Any], seeds: Sequence[int]):
-        self.path, self._settings, self._seeds = Path(path), dict(settings), seeds
-        self._rows = 0
+
+def is_run(path: Path) -> bool:
+    return (Path(path) / CONFIG).is_file()
+
+
+class RunDir:
+    """The directory of a run, ours alone. A new run that fails before it has anything to show leaves nothing behind.
+
+    resume: a run that is there goes on, instead of being in the way.
+    """
+
+    goes_on: bool  # else there is no run yet
+
+    def __init__(self, path: Path, *, resume: bool = False):
+        self.path, self._resume = Path(path), resume
+        self._shows = False  # anything
 
     def __enter__(self) -> Self:
-        check_free(self.path)
+        self._check()  # before anything is left in a directory of somebody else's
+        self._was_there = self.path.exists()
         self.path.mkdir(parents=True, exist_ok=True)
         with ExitStack() as undo:
-            undo.callback(shutil.rmtree, self.path)
-            (self.path / CONFIG).write_text(yaml.safe_dump(self._settings, sort_keys=False))
-            self._metrics = undo.enter_context((self.path / METRICS).open("a"))
-            self._events = {seed: _Events(self.path / EVENTS / f"seed_{seed}") for seed in self._seeds}
-            undo.pop_all()
+            undo.enter_context(locked(self.path))
+            self._check()  # again: who had the lock before us may have begun a run
+            self.goes_on = is_run(self.path)
+            undo.push(self._discard)
+            self._open = undo.pop_all()
         return self
+
+    def _check(self) -> None:
+        if not (self._resume and is_run(self.path)):
+            check_free(self.path)
+        ours = (CONFIG, METRICS, CURVE, EVENTS, MODEL)
+        for path in (*(self.path / name for name in ours), *(self.path / EVENTS).glob("*"), *self.path.glob("seed_*")):
+            if path.is_symlink():
+                raise FileExistsError(f"'{path}' is a link, which may lead anywhere: nothing is written there")
+
+    def begin(self, settings: Mapping[str, Any]) -> None:
+        """Makes it a new run's."""
+        new = self.path / f".{CONFIG}"
+        new.write_text(yaml.safe_dump(dict(settings), sort_keys=False))
+        new.rename(self.path / CONFIG)
+
+    def open(self, seeds: Sequence[int], *, step: int = 0, rows: int = 0) -> None:
+        """Where the run goes on, all that came after `step`, when its rows had so many bytes, has not happened."""
+        self._seeds = seeds
+        self._metrics = self._open.enter_context((self.path / METRICS).open("a"))
+        self._metrics.truncate(rows)
+        self._events = {seed: _Events(self.path / EVENTS / f"seed_{seed}") for seed in seeds}
+        for events in self._events.values():
+            self._open.callback(events.close)
+        if self.goes_on:
+            for events in self._events.values():
+                events.restart(step)
+            for row in read_rows(self.path):
+                if row.get("step", 0) >= step and row.get("seed") in seeds:  # those are dropped too
+                    self._events[row["seed"]].write(row)
 
     def append(self, rows: Iterable[Row]) -> None:
         """Rows that hold `seed` and `step`; each is on its line, whole, when this returns."""
         for row in rows:
             self._metrics.write(json.dumps(_without_nan(row), allow_nan=False) + "\n")
             self._metrics.flush()
-            self._rows += 1
+            self.keep()
             self._events[row["seed"]].write(row)
+
+    def keep(self) -> None:
+        """There is something to show: what was done is not thrown away."""
+        self._shows = True
+
+    @property
+    def stays(self) -> bool:
+        """Whatever comes."""
+        return self.goes_on or self._shows
+
+    def bytes_of_rows(self) -> int:
+        """Of those there are, when none of them can be lost any more."""
+        path = self.path / METRICS
+        if not path.exists():
+            return 0
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+            return file.seek(0, os.SEEK_END)
 
     def model(self, seed: int) -> Path:
         """Where the model of that seed goes."""
-        return self.path / (MODEL if len(self._seeds) == 1 else f"seed_{seed}")
+        return model_of(self.path, self._seeds, seed)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with ExitStack() as each:  # of which all happen, whatever one says of a full disk
-            if error is not None and self._rows == 0:
-                each.callback(shutil.rmtree, self.path)
-            each.callback(self._metrics.close)
-            for events in self._events.values():
-                each.callback(events.close)
+        self._open.__exit__(kind, error, trace)  # of which all happens, whatever one part says of a full disk
+
+    def _discard(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None or self.stays:
+            return
+        place = self.path.resolve()
+        old = place.with_name(f".{place.name}.old-{os.getpid()}")
+        with suppress(OSError):
+            place.rename(old)  # all at once: somebody may be waiting to begin a run of that name
+            shutil.rmtree(old)
+            if self._was_there:
+                place.mkdir()
 
 
 class _Events:
@@ -79,11 +157,20 @@ class _Events:
     def __init__(self, directory: Path):
         from tensorboardX.event_file_writer import EventsWriter  # half a second that only a training run spends
 
-        directory.mkdir(parents=True)
-        self._writer = EventsWriter(str(directory / "events"))
+        directory.mkdir(parents=True, exist_ok=True)
+        number = len(list(directory.iterdir()))  # two of one second would have one name
+        self._writer = EventsWriter(str(directory / "events"), f".{number}" if number else "")
 
     def close(self) -> None:
         self._writer.close()
+
+    def restart(self, step: int) -> None:
+        """TensorBoard drops what the files before this one say of that step and of later ones."""
+        from tensorboardX.proto.event_pb2 import Event, SessionLog
+
+        self._writer.write_event(
+            Event(wall_time=time.time(), step=step, session_log=SessionLog(status=SessionLog.START))
+        )
 
     def write(self, row: Row) -> None:
         from tensorboardX.proto.event_pb2 import Event
@@ -99,18 +186,33 @@ class _Events:
 def read_rows(path: Path) -> list[Row]:
     """The rows of a run's directory, also of one that is still being written: a line without its end is left out."""
     with (Path(path) / METRICS).open() as file:
-        return [json.loads(line) for line in file if line.endswith("\n")]
+        rows = [json.loads(line) for line in file if line.endswith("\n")]
+    if not all(isinstance(row, dict) for row in rows):
+        raise ValueError(f"'{Path(path) / METRICS}' holds something that is no row")
+    return rows
 
 
 def read_config(path: Path) -> dict[str, Any]:
     """The keys and values of a YAML or JSON file, as plain data: no tag of YAML's can run anything."""
+    with Path(path).open() as file:
+        try:
+            text = file.read(_LARGEST_CONFIG + 1)
+        except UnicodeDecodeError as error:
+            raise ValueError(f"'{path}' is neither YAML nor JSON ({error})") from None
+    if len(text) > _LARGEST_CONFIG:
+        raise ValueError(f"'{path}' is too long for a file of settings")
     try:
-        found = yaml.safe_load(Path(path).read_text())  # JSON is YAML
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        found = yaml.safe_load(text)  # JSON is YAML
+    except (yaml.YAMLError, RecursionError) as error:
         raise ValueError(f"'{path}' is neither YAML nor JSON ({' '.join(str(error).split())})") from None
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
         raise ValueError(f"'{path}' must hold names and values, such as 'lam: 0.01'")
     return found
+
+
+def model_of(path: Path, seeds: Sequence[int], seed: int) -> Path:
+    """Where the model of one of those seeds lies."""
+    return Path(path) / (MODEL if len(seeds) == 1 else f"seed_{seed}")
 
 
 def models(path: Path) -> list[Path]:

@@ -22,6 +22,7 @@ class Source(NamedTuple):
 
     actor: Callable[[int], Actor | VectorActor]  # a new one, from the member's seed
     named: bool  # each member can have its own: the environment was given by its name, not as an object
+    replayable: bool = True  # its episodes can be played again from their seeds
 
 
 def spec_of(env: Env, noise: float = 0.0) -> EnvSpec:
@@ -41,7 +42,7 @@ def host_source(env: Env, noise: float, eval_env: OneEnv | None) -> Source:
     if isinstance(env, VectorEnv):
         if noise:
             raise ValueError("noise: give the environments inside a VectorEnv their own")
-        return Source(partial(VectorActor, env, _evaluation(env, 0.0, eval_env)), named=False)
+        return Source(partial(VectorActor, env, _evaluation(env, 0.0, eval_env)), named=False, replayable=False)
     actor = partial(Actor, partial(_host, env, noise), _evaluation(env, noise, eval_env))
     return Source(actor, named=isinstance(env, str | JaxEnv))
 

@@ -73,6 +73,8 @@ class Trainer:
     recent: list[deque[float]]  # each member's last 20 training returns
     seconds: dict[str, float]  # spent on "collect", "update", "evaluate"; a JAX environment collects inside "update"
     diverged: dict[int, Diverged]  # members that are lost while others go on: their last finite policies act
+    replayable: bool  # there can be snapshots: a vector environment, given as an object, cannot be brought back
+    by_names: bool  # the names of agent and environment, the config and the seeds are enough to make it again
 
     def __init__(
         self,
@@ -110,6 +112,9 @@ class Trainer:
         pure = _pure_env(env, noise) if behaviour is None else None  # a behaviour acts on the host
         source = host_source(env, noise, eval_env) if pure is None else None
         self.spec = spec_of(env, noise)
+        self.replayable = source is None or source.replayable
+        plain_members = self.variants == ({},) * len(self.seeds)
+        self.by_names = isinstance(env, str) and eval_env is None and behaviour is None and plain_members
         if source is not None and not source.named and len(self.seeds) > 1:
             raise ValueError(f"seeds: an environment given as an object serves one seed, got {len(self.seeds)}")
         configs = member_configs(config, self.variants)
@@ -218,7 +223,8 @@ class Trainer:
             for i, well in enumerate(self._members.fetch(sound)):
                 if not well and i not in self.diverged:
                     raise EnvironmentFault(
-                        f"{self.spec.name}: reward or observation is not finite (seed {self.seeds[i]})"
+                        f"{self.spec.name}: reward or observation is not finite in steps "
+                        f"{self.step - steps + 1} to {self.step} (seed {self.seeds[i]})"
                     )
             if learning:
                 self._take(metrics, finite)
@@ -285,7 +291,7 @@ class Trainer:
         if len(states) != len(self.seeds):
             raise ValueError(f"states: one for each of {len(self.seeds)} members, got {len(states)}")
         self._states = self._members.hold(states)
-        self._prepared, self._explores = True, False
+        self._prepared, self._explores, self.by_names = True, False, False
         self._fresh.clear()
 
     # -------------------------------------------------------------------------------------------- stopping, going on

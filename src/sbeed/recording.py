@@ -1,0 +1,259 @@
+"""A run with a directory of its own: begun, stopped by whatever, gone on with, and finished."""
+
+import math
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import asdict, fields
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sbeed.about import About, Task, check_imports_nothing, count, describe, plain, read_task
+from sbeed.agents.knobs import with_fields
+from sbeed.envs.base import EnvironmentFault
+from sbeed.training import files, rundir
+from sbeed.training.checkpoints import Checkpoint, Checkpoints, steps_of
+from sbeed.training.interrupt import interruptible
+from sbeed.training.progress import progress_bar as show_progress
+from sbeed.training.run import OnProgress, Row, RunSpec, follow, ignore, make_trainer
+from sbeed.training.rundir import RunDir
+from sbeed.training.tensors import DamagedModel
+from sbeed.training.trainer import Trainer
+
+
+class Past(NamedTuple):
+    """What there was of a run until its checkpoint, beside where its trainer stood."""
+
+    first: int = 0  # the trainer's step when the run began
+    rows: int = 0  # bytes of metrics.jsonl
+    seconds: float = 0.0
+
+
+def record(
+    run: RunDir,
+    spec: RunSpec,
+    trainer: Trainer,
+    task: Task,
+    *,
+    earlier: int = 0,
+    past: Past | None = None,
+    on_progress: OnProgress = ignore,
+) -> list[Row]:
+    """Let a trainer take the run's steps and leave settings, rows, events, checkpoints, models and the curve.
+
+    earlier: steps of the agent before this trainer's. past: what `restore` gave, if the run goes on. Ctrl-C and SIGTERM
+    end it as if its steps were done, and are then passed on. Returns the rows of the whole run.
+    """
+    past = past or Past(first=trainer.step)
+    if task.name is None and not run.goes_on:
+        # An environment that is an object may have no other to evaluate in: better known now.
+        trainer.evaluate(spec.episodes)
+    checkpoint_every = spec.checkpoint_every if trainer.replayable else 0
+    kept = f"what was learned until then lies in '{run.path}'"
+    with interruptible(kept) as interrupted, _last_checkpoint_named(run):
+        if not run.goes_on:
+            run.begin(settings_of(spec, trainer, past.first))
+        # Later checkpoints go before the rows that they count on.
+        store = Checkpoints(run.path, resumed=trainer.step) if checkpoint_every else None
+        run.open(trainer.seeds, step=trainer.step, rows=past.rows)
+
+        def checkpoint(seconds: float) -> None:
+            assert store is not None
+            _save(store, trainer, past._replace(rows=run.bytes_of_rows(), seconds=seconds))
+            run.keep()
+
+        if store is not None and not steps_of(run.path):  # from now on there is always one
+            _save(store, trainer, past)
+        follow(
+            trainer,
+            past.first + spec.steps - trainer.step,
+            evaluate_every=spec.evaluate_every,
+            episodes=spec.episodes,
+            final_episodes=spec.final_episodes,
+            checkpoint_every=checkpoint_every,
+            on_rows=run.append,
+            on_checkpoint=checkpoint,
+            on_progress=lambda trainer: on_progress(trainer) is not False and not interrupted(),
+            seconds=past.seconds,
+        )
+        rows = rundir.read_rows(run.path)
+        _draw_curve(run.path, rows)
+        for i, seed in enumerate(trainer.seeds):  # last: with them the run is finished
+            if i not in trainer.diverged:
+                about = About(trainer.agent.name, task, spec.preset, trainer.config, seed, earlier + trainer.step)
+                files.save(run.model(seed), trainer.member(i), describe(about))
+    return rows
+
+
+def _save(store: Checkpoints, trainer: Trainer, past: Past) -> None:
+    snapshot = trainer.snapshot()
+    try:
+        store.save(snapshot._replace(about={**snapshot.about, "past": past._asdict()}))
+    except FloatingPointError as error:
+        if len(trainer.seeds) == 1:
+            raise
+        # The next updates tell whose number it is, and the others go on.
+        warnings.warn(f"{error}; the run goes on", RuntimeWarning, stacklevel=2)
+
+
+@contextmanager
+def _last_checkpoint_named(run: RunDir) -> Iterator[None]:
+    try:
+        yield
+    except (EnvironmentFault, FloatingPointError) as error:
+        there = steps_of(run.path)
+        if there and run.stays:
+            error.add_note(f"the last checkpoint in '{run.path}' is of step {there[-1]}")
+        raise
+
+
+def _draw_curve(out: Path, rows: list[Row]) -> None:
+    if find_spec("matplotlib") is None:
+        warnings.warn(f"no {rundir.CURVE}: it needs matplotlib: pip install 'sbeed[plot]'", stacklevel=4)
+        return
+    from sbeed.experiments import plots
+
+    plots.learning_curves({out.resolve().name: rows}).savefig(out / rundir.CURVE, dpi=160)
+
+
+# ------------------------------------------------------------------------------------------------- config.yaml
+
+
+def settings_of(spec: RunSpec, trainer: Trainer, first_step: int) -> dict[str, Any]:
+    """What config.yaml holds. It names no environment if more than names is needed to make the run again."""
+    first, members = trainer.seeds[0], len(trainer.seeds)
+    by_names = trainer.by_names and first_step == 0 and trainer.seeds == tuple(range(first, first + members))
+    asked = {name: value for name, value in asdict(spec).items() if name != "fields" and (by_names or name != "env")}
+    return {**asked, "seed": first, "seeds": members, **plain(trainer.config)}
+
+
+def read_settings(path: Path) -> tuple[RunSpec, range]:
+    """What a run's config.yaml asks for, and its seeds."""
+    settings = rundir.read_config(path / rundir.CONFIG)
+    if "env" not in settings:
+        raise ValueError(
+            f"'{path}' was begun with an environment, a behaviour or an agent that is in no file: "
+            "only the program that began it can go on, with learn(resume=True)"
+        )
+    names = {field.name for field in fields(RunSpec)} - {"fields"}
+    asked = {name: settings.pop(name) for name in names & settings.keys()}
+    first, members = (count(name, settings.pop(name, low), low=low) for name, low in (("seed", 0), ("seeds", 1)))
+    return with_fields(RunSpec("", fields=settings), asked), range(first, first + members)
+
+
+def _check_settings(path: Path, settings: Mapping[str, Any]) -> None:
+    """A ValueError that names the first setting in which the run that is there is another one."""
+    there = rundir.read_config(path / rundir.CONFIG)
+    for name in {**settings, **there}:
+        if there.get(name) != settings.get(name):
+            raise ValueError(
+                f"'{path}' is another run's: its {name} is {there.get(name)!r}, here it is {settings.get(name)!r}"
+            )
+
+
+# ------------------------------------------------------------------------------------------------- going on
+
+
+def restore(run: RunDir, trainer: Trainer, *, at: int | None = None, asked: RunSpec | None = None) -> Past:
+    """Let the trainer stand where the run stood at its newest checkpoint, or at that step. Nothing is written.
+
+    asked: what the run must be, if not whatever its own settings say. A run that was killed before its first checkpoint
+    begins again.
+    """
+    there = steps_of(run.path)
+    if at is not None and at not in there:
+        raise ValueError(f"'{run.path}' has no checkpoint of step {at}; it has {', '.join(map(str, there)) or 'none'}")
+    rows = run.bytes_of_rows()
+    if not there:
+        if rows:
+            raise ValueError(f"'{run.path}' has rows and no checkpoint: it cannot go on")
+        past = Past(first=trainer.step)
+        if asked is not None:
+            _check_settings(run.path, settings_of(asked, trainer, past.first))
+        return past
+    step = there[-1] if at is None else at
+    try:
+        checkpoint = Checkpoint(run.path, step)
+        past = _read_past(checkpoint)
+        if past.rows > rows:
+            raise DamagedModel(f"'{run.path / rundir.METRICS}' has {rows} bytes; at the checkpoint it had {past.rows}")
+        if asked is not None:
+            _check_settings(run.path, settings_of(asked, trainer, past.first))
+        trainer.restore(checkpoint)
+    except DamagedModel as error:
+        for older in there[: there.index(step)][-1:]:
+            error.add_note(f"there is a checkpoint of step {older} too (--from {older})")
+        raise
+    return past
+
+
+def _read_past(checkpoint: Checkpoint) -> Past:
+    try:
+        past = Past(**checkpoint.about["past"])
+        first, rows = (count(name, getattr(past, name), low=0) for name in ("first", "rows"))
+        if not (first <= checkpoint.step and 0 <= past.seconds < math.inf):
+            raise ValueError("its numbers contradict each other")
+    except (KeyError, TypeError, ValueError) as error:
+        raise DamagedModel(f"'{checkpoint.path}' does not say what was before it ({error})") from None
+    return Past(first, rows, float(past.seconds))
+
+
+def is_finished(path: Path, seeds: Sequence[int], step: int, learned: int) -> bool:
+    """Whether the final rows, of that step, and their models, which learned from so many steps, are there."""
+    try:
+        finals = {row["seed"] for row in rundir.read_rows(path) if row["final"] and row["step"] == step}
+        models = [files.read_manifest(rundir.model_of(path, seeds, seed)) for seed in finals]
+    except (FileNotFoundError, KeyError, DamagedModel):
+        return False
+    return bool(models) and all(model.get("steps") == learned for model in models)
+
+
+def pursue(
+    run: RunDir,
+    *,
+    at: int | None = None,
+    env: str | None = None,
+    workers: int = 0,
+    progress_bar: bool = False,
+    on_progress: OnProgress = ignore,
+) -> list[Row]:
+    """`resume` of a directory that is ours already."""
+    spec, seeds = read_settings(run.path)
+    if is_finished(run.path, seeds, spec.steps, spec.steps):
+        return rundir.read_rows(run.path)
+    if env is None:
+        check_imports_nothing(spec.env, "env")
+    elif env != spec.env:
+        raise ValueError(f"env: the run's is {spec.env!r}, got {env!r}")
+    task = read_task(spec.env, spec.noise)
+    with closing(make_trainer(spec, seeds=seeds, workers=workers)) as trainer, ExitStack() as stack:
+        past = restore(run, trainer, at=at)
+        show: Callable[[], None] = lambda: None
+        if progress_bar:
+            show = stack.enter_context(show_progress(trainer, spec.steps - trainer.step))
+
+        def hear(trainer: Trainer) -> bool | None:
+            show()
+            return on_progress(trainer)
+
+        return record(run, spec, trainer, task, past=past, on_progress=hear)
+
+
+def resume(
+    path: str | Path,
+    *,
+    at: int | None = None,
+    env: str | None = None,
+    workers: int = 0,
+    progress_bar: bool = False,
+    on_progress: OnProgress = ignore,
+) -> list[Row]:
+    """Go on with the run in that directory from its newest checkpoint, or from the one `at` a step, and finish it.
+
+    Its rows, parameters and replay are then those of a run that was never stopped, bit for bit, clocks apart. env: the
+    environment's name again, where it would import a module, which no file may make us do. Returns all rows.
+    """
+    rundir.check_run(Path(path))
+    with RunDir(Path(path), resume=True) as run:
+        return pursue(run, at=at, env=env, workers=workers, progress_bar=progress_bar, on_progress=on_progress)
