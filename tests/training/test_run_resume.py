@@ -72,7 +72,7 @@ def _everything(run):
     return {
         "rows": rows,
         "models": hashes,
-        "state": last._file["tensors"],
+        "state": last.file["tensors"],
         "standing": standing,
         "actors": last.about.get("actors"),
         "replay": {name: _replay(run, last, name) for name in last.parts[0].file["tensors"]},

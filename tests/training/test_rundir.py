@@ -184,8 +184,18 @@ def test_models_of_one_seed_of_several_and_alone(tmp_path):
 
 @pytest.mark.parametrize(
     "text",
-    ["lam: [", "- 1", "3", "", "1: 2", "!!python/object/apply:os.system ['true']", "\x00", "lam: " + "[" * 10_000],
-    ids=range(8),
+    [
+        "lam: [",
+        "- 1",
+        "3",
+        "",
+        "1: 2",
+        "!!python/object/apply:os.system ['true']",
+        "\x00",
+        "lam: " + "[" * 10_000,
+        "a: &a [1]\nb: *a",
+    ],
+    ids=range(9),
 )
 def test_a_config_file_that_is_none(tmp_path, text):
     (tmp_path / "config.yaml").write_text(text)

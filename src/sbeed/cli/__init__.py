@@ -15,6 +15,7 @@ from sbeed import __version__
 from sbeed.agents.configs import CONFIGS
 from sbeed.cli.console import UserError
 from sbeed.cli.flags import spell_out, switches
+from sbeed.cli.inspect import Inspect
 from sbeed.cli.runs import Eval, Plot, Video
 from sbeed.cli.theory import Figure, Theory
 from sbeed.cli.train import Resume, chosen_agent, train_command
@@ -23,6 +24,7 @@ from sbeed.training.interrupt import Terminated
 DESCRIPTION = "SBEED: reinforcement learning that solves the Bellman equation by convergent optimisation."
 COMMANDS: dict[str, Callable[..., Any]] = {
     "resume": Resume,
+    "inspect": Inspect,
     "eval": Eval,
     "video": Video,
     "plot": Plot,

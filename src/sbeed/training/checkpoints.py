@@ -57,9 +57,11 @@ class Checkpoint:
     asked: bool  # it was asked for, and stays
     held: int
     parts: tuple[Part, ...]
+    file: Description  # of the state
+    versions: dict[str, Any]
 
     def __init__(self, run: Path, step: int):
-        self.run, self.path = Path(run), _place(run, step)
+        self.run, self.path = Path(run), place_of(run, step)
         _refuse_links(self.path, self.path.parent, self.run / REPLAY)
         manifest = tensors.read_manifest(self.path, SCHEMA, "checkpoint")
         seal = manifest.pop("sha256", None)
@@ -69,7 +71,7 @@ class Checkpoint:
             )
         try:
             self.step, self.about, self.asked = manifest["step"], manifest["about"], manifest["asked"]
-            self._file: Description = manifest["file"]
+            self.file, self.versions = manifest["file"], manifest["versions"]
             self.held, self.parts = manifest["held"], tuple(Part(**part) for part in manifest["parts"])
             whole = all(isinstance(n, int) for part in self.parts for n in part[:2])
             if self.step != step or not whole or not _covers(self.parts, self.step, self.held):
@@ -79,7 +81,7 @@ class Checkpoint:
 
     def state(self, like: Any) -> Any:
         """like: a tree of the same shapes and types."""
-        return tensors.read_tensors(self.path / STATE, self._file, like)
+        return tensors.read_tensors(self.path / STATE, self.file, like)
 
     def newest(self, like: Any) -> Any:
         """What the replays held, [members, held, ...].   like: one transition of every member, [members, ...]"""
@@ -101,8 +103,14 @@ class Checkpoint:
 
 def steps_of(run: Path) -> list[int]:
     """The steps of a run's checkpoints, in order."""
-    found = (re.fullmatch(r"step_(\d{9,18})", path.name) for path in (Path(run) / CHECKPOINTS).glob("step_*"))
-    return sorted(int(match[1]) for match in found if match)
+    found = (step_of(path) for path in (Path(run) / CHECKPOINTS).glob("step_*"))
+    return sorted(step for step in found if step is not None)
+
+
+def step_of(path: Path) -> int | None:
+    """The step in a checkpoint's name."""
+    match = re.fullmatch(r"step_(\d{9,18})", path.name)
+    return int(match[1]) if match else None
 
 
 class Checkpoints:
@@ -116,13 +124,13 @@ class Checkpoints:
             (self.run / name).mkdir(parents=True, exist_ok=True)
         for step in steps_of(self.run):
             if step > resumed:
-                self._remove(_place(self.run, step))
+                self._remove(place_of(self.run, step))
         self._there = {step: Checkpoint(self.run, step) for step in steps_of(self.run)}
         self._tidy()
 
     def save(self, snapshot: Snapshot, asked: bool = False) -> Path:
         """asked: keep it for good. A number that is not finite is a FloatingPointError, and nothing is written."""
-        place = _place(self.run, snapshot.step)
+        place = place_of(self.run, snapshot.step)
         if snapshot.step in self._there:
             return place
         known, first = self._known(snapshot)
@@ -140,7 +148,7 @@ class Checkpoints:
         return place
 
     def _write(self, snapshot: Snapshot, asked: bool, state: dict[str, np.ndarray], parts: list[Part]) -> None:
-        place = _place(self.run, snapshot.step)
+        place = place_of(self.run, snapshot.step)
         new = place.with_name(f".{place.name}")
         shutil.rmtree(new, ignore_errors=True)  # of an attempt for which the disk was too full
         new.mkdir()
@@ -182,8 +190,8 @@ class Checkpoints:
             yield
         except OSError as error:
             with suppress(OSError):
-                if _place(self.run, step).exists():  # by its name, but perhaps not yet on the disk
-                    self._remove(_place(self.run, step))
+                if place_of(self.run, step).exists():  # by its name, but perhaps not yet on the disk
+                    self._remove(place_of(self.run, step))
                 self._tidy()
             free = shutil.disk_usage(self.run).free
             last = f"the last one is of step {max(self._there)}" if self._there else "there is none before it"
@@ -209,7 +217,7 @@ class Checkpoints:
             shutil.rmtree(path)
 
 
-def _place(run: Path, step: int) -> Path:
+def place_of(run: Path, step: int) -> Path:
     return Path(run) / CHECKPOINTS / f"step_{step:09d}"
 
 

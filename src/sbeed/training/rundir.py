@@ -192,6 +192,15 @@ def read_rows(path: Path) -> list[Row]:
     return rows
 
 
+class _WithoutAliases(yaml.SafeLoader):
+    """A line of YAML that refers to others can stand for gigabytes."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("an alias: settings are written out")
+        return super().compose_node(parent, index)
+
+
 def read_config(path: Path) -> dict[str, Any]:
     """The keys and values of a YAML or JSON file, as plain data: no tag of YAML's can run anything."""
     with Path(path).open() as file:
@@ -202,7 +211,7 @@ def read_config(path: Path) -> dict[str, Any]:
     if len(text) > _LARGEST_CONFIG:
         raise ValueError(f"'{path}' is too long for a file of settings")
     try:
-        found = yaml.safe_load(text)  # JSON is YAML
+        found = yaml.load(text, _WithoutAliases)  # JSON is YAML
     except (yaml.YAMLError, RecursionError) as error:
         raise ValueError(f"'{path}' is neither YAML nor JSON ({' '.join(str(error).split())})") from None
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):

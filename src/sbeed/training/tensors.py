@@ -10,8 +10,10 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -115,9 +117,7 @@ def read_manifest(directory: Path, schema: int, kind: str) -> dict[str, Any]:
         raise DamagedModel(f"'{path}' cannot be read ({error})") from None
     found = manifest.get("schema") if isinstance(manifest, dict) else None
     if isinstance(found, int) and found > schema:
-        raise DamagedModel(
-            f"'{path}' is of schema {found}: this version of sbeed reads schema {schema}, a newer one both"
-        )
+        raise DamagedModel(f"'{path}' is of schema {found}; this version of sbeed reads schema {schema}, no newer one")
     if found != schema:
         raise DamagedModel(f"'{path}' is not a manifest of schema {schema}")
     return manifest
@@ -162,17 +162,39 @@ def read_tensors(path: Path, described: Description, like: Any) -> Any:
     return tree_unflatten(shape_of_tree, [tensors[name] for name in expected])
 
 
+def state_of_file(path: Path, described: Description) -> str:
+    """ "whole", or what is wrong with the file, which is read piece by piece."""
+    try:
+        with _open_plain(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size != described["bytes"]:
+                return f"has {size} bytes"
+            same = hashlib.file_digest(file, "sha256").hexdigest() == described["sha256"]
+            return "whole" if same else "SHA-256 differs"
+    except FileNotFoundError:
+        return "not there"
+    except (OSError, ValueError) as error:
+        return str(error)
+
+
 def _read_file(path: Path, most: int) -> bytes:
-    """A plain file of at most so many bytes. A link could lead anywhere, a pipe would never end: neither is opened."""
+    """A plain file of at most so many bytes."""
+    with _open_plain(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > most:
+            raise ValueError(f"it has {size} bytes, more than the {most} that it could need")
+        return file.read(most)
+
+
+@contextmanager
+def _open_plain(path: Path) -> Iterator[BufferedReader]:
+    """A link could lead anywhere, a pipe would never end: neither is opened."""
     # Not to wait for a pipe's other end before it is known to be one.
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(handle, "rb") as file:
-        about = os.fstat(handle)
-        if not stat.S_ISREG(about.st_mode):
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise ValueError("it is not a plain file")
-        if about.st_size > most:
-            raise ValueError(f"it has {about.st_size} bytes, more than the {most} that it could need")
-        return file.read(most)
+        yield file
 
 
 def _kind(dtype: np.dtype, shape: tuple[int, ...]) -> dict[str, Any]:
