@@ -220,7 +220,7 @@ def pursue(
 ) -> list[Row]:
     """`resume` of a directory that is ours already."""
     spec, seeds = read_settings(run.path)
-    if is_finished(run.path, seeds, spec.steps, spec.steps):
+    if at is None and is_finished(run.path, seeds, spec.steps, spec.steps):
         return rundir.read_rows(run.path)
     if env is None:
         check_imports_nothing(spec.env, "env")

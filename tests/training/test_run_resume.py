@@ -90,8 +90,9 @@ def _replay(run, checkpoint, name):
 @pytest.fixture(scope="module")
 def never_stopped(tmp_path_factory):
     out = tmp_path_factory.mktemp("never") / "run"
-    with pytest.raises(SystemExit):
+    with pytest.raises(SystemExit) as stop:
         cli.main(_command(out))
+    assert stop.value.code == 0
     return out
 
 
@@ -346,6 +347,14 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_offered(capsys, broken
     assert _everything(broken) == _everything(never_stopped)
 
 
+def test_an_older_checkpoint_that_is_damaged_is_not_needed(broken, never_stopped):
+    path = broken / "checkpoints" / "step_000000048" / "manifest.json"
+    path.write_bytes(path.read_bytes()[:-5])
+    with pytest.warns(RuntimeWarning, match=r"step_000000048.*; the run goes on without it"):
+        resume(broken)
+    assert _everything(broken) == _everything(never_stopped)
+
+
 def _forge(path, **changes):
     manifest = {**json.loads(path.read_text()), **changes}
     del manifest["sha256"]
@@ -487,6 +496,24 @@ def test_a_run_that_diverges(capsys, tmp_path, monkeypatch):
     assert (code, out) == (4, "")
     last = f"the last checkpoint in '{run}' is of step 48"
     assert err == f"sbeed: V is not finite after 64 steps (seed 0): the run diverged; {last}\n"
+
+
+def test_a_member_that_is_just_being_lost_costs_a_population_a_checkpoint_and_not_the_run(tmp_path, monkeypatch):
+    save = checkpoints.Checkpoints.save
+
+    def refuse(self, snapshot):
+        if snapshot.step == 32:
+            raise FloatingPointError("states/1/V is not finite after 32 steps: no checkpoint is written")
+        return save(self, snapshot)
+
+    monkeypatch.setattr(checkpoints.Checkpoints, "save", refuse)
+    with pytest.raises(SystemExit) as stop, pytest.warns(RuntimeWarning, match=r"after 32 steps: .*; the run goes on"):
+        cli.main(_command(tmp_path / "two", "--seeds", "2", steps=48))
+    assert stop.value.code == 0
+    with pytest.raises(SystemExit) as stop:
+        cli.main(_command(tmp_path / "one", steps=48))
+    assert stop.value.code == 4
+    assert steps_of(tmp_path / "one") == [0, 16]
 
 
 def test_a_full_disk_leaves_the_last_checkpoint_good(capsys, tmp_path, monkeypatch, never_stopped):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from sbeed.cli.console import complaints, require
+from sbeed.cli.console import ENVIRONMENT_FAULT, complaints, require
 from sbeed.training.rundir import METRICS, models, read_rows
 
 if TYPE_CHECKING:
@@ -119,7 +119,10 @@ def _playing(model: Path, env: str | None) -> "Iterator[Algorithm]":
     from sbeed.api import Algorithm
     from sbeed.envs.base import EnvironmentFault
 
-    with complaints(ValueError, OSError, GymnasiumError, ImportError, EnvironmentFault):
+    with (
+        complaints(EnvironmentFault, code=ENVIRONMENT_FAULT),
+        complaints(ValueError, OSError, GymnasiumError, ImportError),
+    ):
         agent = Algorithm.load(model, env=env)
         yield agent
         agent.close()

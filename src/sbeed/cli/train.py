@@ -141,7 +141,7 @@ class Resume:
 
             with faults(), complaints(ValueError, GymnasiumError, ImportError, Unrepeatable):
                 spec, seeds = read_settings(self.run)
-                if is_finished(self.run, seeds, spec.steps, spec.steps):
+                if self.start is None and is_finished(self.run, seeds, spec.steps, spec.steps):
                     print(f"'{self.run}' is finished: there is nothing left to do")
                     return 0
                 rows = pursue(run, at=self.start, env=self.env, workers=self.workers, progress_bar=True)

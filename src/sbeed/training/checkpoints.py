@@ -11,6 +11,7 @@ on the disk and is only then renamed: what bears a right name is whole, whenever
 import json
 import re
 import shutil
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import pairwise
@@ -125,7 +126,12 @@ class Checkpoints:
         for step in steps_of(self.run):
             if step > resumed:
                 self._remove(place_of(self.run, step))
-        self._there = {step: Checkpoint(self.run, step) for step in steps_of(self.run)}
+        self._there: dict[int, Checkpoint] = {}
+        for step in steps_of(self.run):
+            try:
+                self._there[step] = Checkpoint(self.run, step)
+            except DamagedModel as error:  # an older one, or the run would not be where it is
+                warnings.warn(f"{error}; the run goes on without it", RuntimeWarning, stacklevel=2)
         self._tidy()
 
     def save(self, snapshot: Snapshot, asked: bool = False) -> Path:

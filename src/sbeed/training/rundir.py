@@ -34,7 +34,8 @@ _LARGEST_CONFIG = 2**20  # characters
 def check_free(path: Path) -> None:
     """A FileExistsError where something is already: a run never mixes with another's files."""
     path = Path(path)
-    if path.exists() and not (path.is_dir() and {found.name for found in path.iterdir()} <= {LOCK}):
+    # Who was killed before the run had begun leaves these.
+    if path.exists() and not (path.is_dir() and {found.name for found in path.iterdir()} <= {LOCK, f".{CONFIG}"}):
         raise FileExistsError(f"'{path}' exists and is not an empty directory: a run needs one of its own")
 
 
