@@ -75,7 +75,7 @@ def _everything(run):
         "state": last.file["tensors"],
         "standing": standing,
         "actors": last.about.get("actors"),
-        "replay": {name: _replay(run, last, name) for name in last.parts[0].file["tensors"]},
+        "replay": {name: _replay(run, last, name) for part in last.parts[:1] for name in part.file["tensors"]},
     }
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -98,6 +99,10 @@ def test_links_lead_nowhere(tmp_path):
         path.unlink()
         elsewhere.rename(path)
     assert len(rundir.read_rows(tmp_path / "run")) == 1
+    (tmp_path / "run" / "metrics.jsonl").unlink()
+    os.mkfifo(tmp_path / "run" / "metrics.jsonl")  # whoever opened it would wait for ever
+    with pytest.raises(FileExistsError, match="not a plain file"), rundir.RunDir(tmp_path / "run", resume=True):
+        pass
 
 
 def test_a_run_has_one_owner(tmp_path):

@@ -41,7 +41,7 @@ def is_whole(found: Contents) -> bool:
 
 
 def _run(path: Path) -> Contents:
-    rows = rundir.read_rows(path) if (path / rundir.METRICS).exists() else []
+    rows = rundir.read_rows(path) if (path / rundir.METRICS).is_file() else []
     places = [place for place in (path / rundir.MODEL, *sorted(path.glob("seed_*"))) if (place / MANIFEST).exists()]
     return {
         "kind": "run",

@@ -81,11 +81,16 @@ class RunDir:
         for path in (*(self.path / name for name in ours), *(self.path / EVENTS).glob("*"), *self.path.glob("seed_*")):
             if path.is_symlink():
                 raise FileExistsError(f"'{path}' is a link, which may lead anywhere: nothing is written there")
+            if path.exists() and not (path.is_file() or path.is_dir()):
+                raise FileExistsError(f"'{path}' is not a plain file")
 
     def begin(self, settings: Mapping[str, Any]) -> None:
         """Makes it a new run's."""
         new = self.path / f".{CONFIG}"
-        new.write_text(yaml.safe_dump(dict(settings), sort_keys=False))
+        with new.open("w") as file:
+            yaml.safe_dump(dict(settings), file, sort_keys=False)
+            file.flush()
+            os.fsync(file.fileno())
         new.rename(self.path / CONFIG)
 
     def open(self, seeds: Sequence[int], *, step: int = 0, rows: int = 0) -> None:
