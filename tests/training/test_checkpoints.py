@@ -110,8 +110,6 @@ def test_every_flipped_bit_is_noticed_and_its_file_named(tmp_path):
     for path in paths:
         good = path.read_bytes()
         for at in range(0, len(good), 7):
-            if path.name == "manifest.json" and good[at : at + 1].isspace():
-                continue  # of which nothing depends
             path.write_bytes(good[:at] + bytes([good[at] ^ 1]) + good[at + 1 :])
             with pytest.raises(DamagedModel, match=path.name) as error:
                 _whole(tmp_path, 4)
@@ -121,6 +119,25 @@ def test_every_flipped_bit_is_noticed_and_its_file_named(tmp_path):
             _whole(tmp_path, 4)
         path.write_bytes(good)
     _whole(tmp_path, 4)
+
+
+@pytest.mark.parametrize(
+    "rewritten",
+    [
+        lambda text: text + "\n",
+        lambda text: json.dumps(json.loads(text)),
+        lambda text: text.replace("1,", "NaN,", 1),
+        lambda text: text[:-1] + ', "deep": ' + "[" * 900 + "]" * 900 + "}",
+    ],
+    ids=["longer", "shorter", "NaN", "deep"],
+)
+def test_a_manifest_is_as_it_was_written(tmp_path, rewritten):
+    """Also where it says the same: what happened to it may have happened to other files."""
+    path = Checkpoints(tmp_path).save(_snapshot(4)) / "manifest.json"
+    path.write_text(rewritten(path.read_text()))
+    with pytest.raises(DamagedModel, match=r"manifest\.json") as error:
+        Checkpoint(tmp_path, 4)
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("which", ["state", "transitions"])
@@ -210,7 +227,7 @@ def test_a_forged_manifest_reaches_for_nothing(tmp_path, forged):
     path = Checkpoints(tmp_path).save(_snapshot(4)) / "manifest.json"
     manifest = {**json.loads(path.read_text()), **forged}
     del manifest["sha256"]
-    path.write_text(json.dumps({**manifest, "sha256": checkpoints._seal(manifest)}))
+    path.write_text(json.dumps({**manifest, "sha256": checkpoints._seal(manifest)}, indent=1))
     with pytest.raises(DamagedModel) as error:
         _whole(tmp_path, 4)
     assert "\n" not in str(error.value)

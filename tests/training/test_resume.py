@@ -242,7 +242,7 @@ def test_forged_counters_are_one_line(stopped, place, value):
         inner = inner[name]
     inner[place[-1]] = value
     del manifest["sha256"]
-    path.write_text(json.dumps({**manifest, "sha256": checkpoints._seal(manifest)}))
+    path.write_text(json.dumps({**manifest, "sha256": checkpoints._seal(manifest)}, indent=1))
     try:
         with pytest.raises(DamagedModel) as error:
             _make().restore(Checkpoint(stopped.run, stopped.step))

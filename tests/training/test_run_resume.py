@@ -358,7 +358,7 @@ def test_an_older_checkpoint_that_is_damaged_is_not_needed(broken, never_stopped
 def _forge(path, **changes):
     manifest = {**json.loads(path.read_text()), **changes}
     del manifest["sha256"]
-    path.write_text(json.dumps({**manifest, "sha256": checkpoints._seal(manifest)}))
+    path.write_text(json.dumps({**manifest, "sha256": checkpoints._seal(manifest)}, indent=1))
 
 
 def _cut_rows(run):

@@ -64,7 +64,7 @@ class Checkpoint:
     def __init__(self, run: Path, step: int):
         self.run, self.path = Path(run), place_of(run, step)
         _refuse_links(self.path, self.path.parent, self.run / REPLAY)
-        manifest = tensors.read_manifest(self.path, SCHEMA, "checkpoint")
+        manifest = tensors.read_manifest(self.path, SCHEMA, "checkpoint", as_written=True)
         seal = manifest.pop("sha256", None)
         if seal != _seal(manifest):
             raise DamagedModel(

@@ -61,7 +61,11 @@ def write_tensors(path: Path, tensors: Mapping[str, np.ndarray]) -> Description:
 
 
 def write_manifest(directory: Path, manifest: Mapping[str, Any]) -> None:
-    write_file(directory / MANIFEST, json.dumps(manifest, indent=1, allow_nan=False).encode())
+    write_file(directory / MANIFEST, _manifest_bytes(manifest))
+
+
+def _manifest_bytes(manifest: Mapping[str, Any]) -> bytes:
+    return json.dumps(manifest, indent=1, allow_nan=False).encode()
 
 
 def write_file(path: Path, content: bytes) -> None:
@@ -106,11 +110,12 @@ def sha256(content: bytes | memoryview) -> str:
 # ------------------------------------------------------------------------------------------------- reading
 
 
-def read_manifest(directory: Path, schema: int, kind: str) -> dict[str, Any]:
-    """kind: what the directory should be, for a complaint: "saved model"."""
+def read_manifest(directory: Path, schema: int, kind: str, *, as_written: bool = False) -> dict[str, Any]:
+    """kind: what the directory should be, for a complaint: "saved model". as_written: byte for byte."""
     path = Path(directory) / MANIFEST
     try:
-        manifest = json.loads(_read_file(path, _LARGEST_MANIFEST))
+        content = _read_file(path, _LARGEST_MANIFEST)
+        manifest = json.loads(content)
     except (FileNotFoundError, NotADirectoryError):
         raise DamagedModel(f"'{directory}' is not a {kind}: it holds no {MANIFEST}") from None
     except (ValueError, RecursionError, OSError) as error:
@@ -120,7 +125,16 @@ def read_manifest(directory: Path, schema: int, kind: str) -> dict[str, Any]:
         raise DamagedModel(f"'{path}' is of schema {found}; this version of sbeed reads schema {schema}, no newer one")
     if found != schema:
         raise DamagedModel(f"'{path}' is not a manifest of schema {schema}")
+    if as_written and not _is_as_written(manifest, content):
+        raise DamagedModel(f"'{path}' is not what was saved: it is not as this version of sbeed writes it")
     return manifest
+
+
+def _is_as_written(manifest: Mapping[str, Any], content: bytes) -> bool:
+    try:
+        return _manifest_bytes(manifest) == content
+    except (ValueError, RecursionError):  # NaN, or deeper than anything of ours
+        return False
 
 
 def read_tensors(path: Path, described: Description, like: Any) -> Any:
