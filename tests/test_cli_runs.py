@@ -185,8 +185,13 @@ def test_a_directory_in_use_is_refused(capsys, run):
     assert (run / "metrics.jsonl").read_text() == before
 
 
-def test_a_reward_that_is_no_number_gets_one_line(capsys, tmp_path):
+@pytest.mark.parametrize(("field", "step"), [("reward", 1), ("observation", 0)])
+def test_a_number_that_is_none_gets_one_line(capsys, tmp_path, field, step):
     class Broken(gymnasium.Wrapper):
+        def reset(self, **options):
+            obs, info = super().reset(**options)
+            return obs * float("nan") if field == "observation" else obs, info
+
         def step(self, action):
             obs, _, *rest = super().step(action)
             return obs, float("nan"), *rest
@@ -197,7 +202,7 @@ def test_a_reward_that_is_no_number_gets_one_line(capsys, tmp_path):
     finally:
         del gymnasium.registry["Broken-v0"]
     assert (code, out) == (3, "")
-    assert err == "sbeed: Broken-v0: reward is not finite at step 1 of episode 1\n"
+    assert err == f"sbeed: Broken-v0: {field} is not finite at step {step} of episode 1\n"
     assert list(tmp_path.iterdir()) == []
 
 

@@ -184,6 +184,13 @@ def test_termination_wins_over_truncation():
     assert [ours.step(1) for _ in range(fall)][-1][2:] == (True, False)
 
 
+def test_a_reward_that_is_too_large_for_the_replay_is_a_fault():
+    env = GymEnv(TransformReward(gymnasium.make("Pendulum-v1"), lambda _: -1e39))
+    env.reset(seed=0)
+    with pytest.raises(EnvironmentFault, match="Pendulum-v1: reward is not finite at step 1 of episode 1"):
+        env.step(np.zeros(1))
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_a_number_that_is_not_finite_is_a_fault_with_its_place(bad):
     rewards = iter([1.0, bad])

@@ -43,5 +43,5 @@ def test_a_number_that_is_not_finite_is_a_fault():
 
     env = Hosted(Broken())
     env.reset(seed=0)
-    with pytest.raises(EnvironmentFault, match="jax:constant-reward: reward or observation is not finite at step 1"):
+    with pytest.raises(EnvironmentFault, match="jax:constant-reward: reward is not finite at step 1"):
         env.step(0)

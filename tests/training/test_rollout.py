@@ -69,7 +69,7 @@ def test_exploring_is_uniform():
 def test_evaluation_plays_whole_episodes_of_the_deterministic_policy():
     env = CartPole()
     policy = _policy(env)
-    returns, lengths = jax.jit(partial(rollout.evaluate, episodes=4))(env, policy, KEY)
+    returns, lengths, faults = jax.jit(partial(rollout.evaluate, episodes=4))(env, policy, KEY)
     step = jax.jit(env.step)
     for episode in range(4):
         k_reset, _ = jax.random.split(jax.random.fold_in(KEY, episode))
@@ -79,3 +79,4 @@ def test_evaluation_plays_whole_episodes_of_the_deterministic_policy():
             state, total, over = after.state, total + 1, bool(after.terminated | after.truncated)
         assert returns[episode] == lengths[episode] == total
     assert len(set(lengths.tolist())) > 1
+    assert faults.tolist() == [-1] * 4

@@ -5,6 +5,7 @@ from functools import partial
 
 import gymnasium
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from gymnasium.vector import SyncVectorEnv
@@ -263,8 +264,34 @@ def test_a_pure_environment_that_breaks_is_a_fault():
             step = super().step(state, action, key)
             return step._replace(reward=step.reward * np.nan)
 
-    with pytest.raises(EnvironmentFault, match="reward or observation is not finite"):
+    with pytest.raises(EnvironmentFault, match=r"reward is not finite at step 1 of the run \(seed 0\)"):
         _trainer(Broken()).advance(4)
+
+
+@pytest.mark.parametrize(("t", "where"), [(0, "the reset before step 1 of the run"), (2, "step 2 of the run")])
+def test_an_observation_of_a_pure_environment_that_is_not_finite_is_named(t, where):
+    class Broken(TimeLimit):
+        def observe(self, state):
+            return jnp.where(state[1] == t, jnp.inf, super().observe(state))
+
+        def step(self, state, action, key):
+            step = super().step(state, action, key)
+            return step._replace(obs=self.observe(step.state))
+
+    with pytest.raises(EnvironmentFault, match=rf"observation is not finite at {where} \(seed 0\)"):
+        _trainer(Broken()).advance(4)
+
+
+def test_a_fault_in_an_evaluation_is_named():
+    class Broken(TimeLimit):
+        def step(self, state, action, key):
+            step = super().step(state, action, key)
+            return step._replace(reward=jnp.where(step.state[1] == 3, jnp.nan, step.reward))
+
+    trainer = _trainer(TimeLimit(), eval_env=Broken())
+    trainer.advance(4)
+    with pytest.raises(EnvironmentFault, match=r"reward is not finite at step 3 of episode 1 of the evaluation"):
+        trainer.evaluate(2)
 
 
 @pytest.mark.parametrize("workers", [0, 2])

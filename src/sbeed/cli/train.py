@@ -82,7 +82,8 @@ class Train:
         asked = asdict(plan)
         first, count = asked.pop("seed"), asked.pop("seeds")
         spec = RunSpec(**asked, fields=changes)
-        with self._complaints(ValueError, GymnasiumError, ImportError, JaxRuntimeError):  # the last: out of memory
+        wrong = (ValueError, GymnasiumError, ImportError, JaxRuntimeError)  # the last: out of memory
+        with faults(), self._complaints(*wrong):  # the first reset is made here
             task = read_task(spec.env, spec.noise)
             trainer = make_trainer(spec, seeds=range(first, first + count), workers=self.workers)
         with contextlib.closing(trainer), faults(), progress_bar(trainer, spec.steps) as show:

@@ -12,6 +12,8 @@ from gymnasium import spaces
 from sbeed.envs.base import EnvironmentFault
 from sbeed.types import EnvSpec
 
+_LARGEST = float(np.finfo(np.float32).max)  # rewards are kept as float32, where a larger one is infinite
+
 
 def make_gym(name: str) -> gymnasium.Env:
     """`gymnasium.make`, except that an unknown id is a ValueError with the ids that come close."""
@@ -69,8 +71,8 @@ class GymEnv:
         obs = self._observe(raw)
         reward = float(reward)
         # A Python sum of a short list is quicker than np.isfinite().all(), and a sum of float32 cannot overflow in it.
-        if not math.isfinite(sum(obs.tolist(), reward)):
-            raise self._fault("observation" if math.isfinite(reward) else "reward")
+        if not (math.isfinite(sum(obs.tolist(), reward)) and -_LARGEST <= reward <= _LARGEST):
+            raise self._fault("observation" if -_LARGEST <= reward <= _LARGEST else "reward")
         terminated = bool(terminated)
         return obs, reward, terminated, bool(truncated) and not terminated
 

@@ -23,6 +23,7 @@ class Hosted:
     def reset(self, seed: int) -> np.ndarray:
         self._key, self._steps = jax.random.key(seed), 0
         self._state, obs = _reset(self._env, self._key)
+        self._check(observation=np.asarray(obs))
         return np.asarray(obs)
 
     def step(self, action: np.ndarray | int) -> tuple[np.ndarray, float, bool, bool]:
@@ -30,13 +31,16 @@ class Hosted:
         # Arrays, for a plain number would be a constant of the program and each step a program of its own.
         self._state, *seen = _step(self._env, self._state, np.asarray(action), self._key, np.int32(self._steps))
         obs, reward, terminated, truncated = (np.asarray(x) for x in seen)
-        if not (np.isfinite(reward) and np.isfinite(obs).all()):
-            complaint = f"{self._spec.name}: reward or observation is not finite"
-            raise EnvironmentFault(complaint, f" at step {self._steps}")
+        self._check(action=np.asarray(action), reward=reward, observation=obs)
         return obs, float(reward), bool(terminated), bool(truncated)
 
     def close(self) -> None:
         pass
+
+    def _check(self, **fields: np.ndarray) -> None:
+        for name, numbers in fields.items():
+            if not np.isfinite(numbers).all():
+                raise EnvironmentFault(f"{self._spec.name}: {name} is not finite", f" at step {self._steps}")
 
 
 @eqx.filter_jit

@@ -203,8 +203,10 @@ class VectorActor:
         self.returns: list[float] = []
         self.totals, self.resetting = np.zeros(envs.num_envs), np.zeros(envs.num_envs, bool)
         self.noise: Any = 0.0
+        self.steps = 0  # that all of them have taken together
         first, _ = envs.reset(seed=self._seed())
         self.obs = self._observe(first)
+        self._check("observation", self.obs)
 
     def _seed(self) -> int:
         self.resets += 1  # those that are ours to seed; the rest the environments make themselves
@@ -226,21 +228,21 @@ class VectorActor:
         return chunk._replace(last=chunk.last | pauses), returns
 
     def _step(self, policy: Drawing) -> None:
+        self.steps += 1
         raw, noise = policy.act(self.obs, self.noise, self.rng)
         actions = spaces.decode(self.envs.single_action_space, policy.squash(raw))
         try:
             observations, rewards, terminated, truncated, info = self.envs.step(actions)
         except Exception as error:
-            raise EnvironmentFault(f"{self.name}: {type(error).__name__}: {error}") from error
+            raise EnvironmentFault(f"{self.name}: {type(error).__name__}: {error}", self._where()) from error
         obs, rewards, terminated = self._observe(observations), np.asarray(rewards), np.asarray(terminated)
         over = terminated | np.asarray(truncated)
         reached = obs
         if self.mode is AutoresetMode.SAME_STEP and over.any():
             reached = obs.copy()  # `obs` is already that of the next episode
             reached[over] = self._observe(np.stack(info["final_obs"][over]))
-        for what, numbers in (("action", actions), ("observation", reached), ("reward", rewards)):
-            if not np.isfinite(numbers).all():
-                raise EnvironmentFault(f"{self.name}: {what} is not finite")
+        for what, numbers in (("action", actions), ("reward", rewards), ("observation", reached), ("observation", obs)):
+            self._check(what, numbers)
         for i in np.flatnonzero(~self.resetting):
             row = (self.obs[i], raw[i], float(rewards[i]), reached[i], bool(terminated[i]), bool(over[i]))
             self.pending.append((int(i), row))
@@ -253,7 +255,15 @@ class VectorActor:
         elif self.mode is AutoresetMode.DISABLED and over.any():
             fresh, _ = self.envs.reset(seed=self._seed(), options={"reset_mask": over})
             obs = self._observe(fresh)
+            self._check("observation", obs)
         self.obs = obs
+
+    def _check(self, what: str, numbers: Any) -> None:
+        if not np.isfinite(numbers).all():
+            raise EnvironmentFault(f"{self.name}: {what} is not finite", self._where())
+
+    def _where(self) -> str:
+        return f" at step {self.steps} of the vector"
 
     def mark(self) -> Mark:
         raise ValueError(
@@ -307,14 +317,15 @@ class Evaluator:
         return returns, lengths
 
     def _play(self, env: HostEnv, policy: HostPolicy, episode: int) -> tuple[float, int]:
-        total, length, over = 0.0, 0, False
+        total, length, step, over = 0.0, 0, 0, False
         try:
             obs = env.reset(seed=episode_seed(self.seed, EVALUATION, episode))
             while not over:
+                step = length + 1
                 obs, reward, terminated, truncated = env.step(policy.squash(policy.mode(obs)))
                 total, length, over = total + reward, length + 1, terminated or truncated
         except Exception as error:
-            raise fault(env, error, f" at step {length + 1} of episode {episode + 1} of the evaluation") from error
+            raise fault(env, error, f" at step {step} of episode {episode + 1} of the evaluation") from error
         return total, length
 
     def close(self) -> None:

@@ -10,6 +10,10 @@ from sbeed.models.policies import Policy
 from sbeed.types import Array, Key, Transition
 
 
+# What may not be finite, in the order in which a step meets it; the first is what a reset gave.
+FIELDS = ("observation", "action", "reward", "observation")
+
+
 class Life(NamedTuple):
     """One member's environment between two programs."""
 
@@ -61,27 +65,56 @@ def collect(
     return life, transitions, returns
 
 
+def first_fault(life: Life, chunk: Transition, count: Array) -> Array:
+    """Where the first number that is not finite is, as step * len(FIELDS) + field; -1 if all of them are.
+
+    chunk: the transitions, of which `count` count, before `life`, whose observation may be that of a reset.
+    """
+    met = jnp.stack([_not_finite(x) for x in (chunk.obs, chunk.action, chunk.reward, chunk.next_obs)], axis=1)
+    bad = (met & (jnp.arange(len(met)) < count)[:, None]).ravel()
+    at_the_end = jnp.where(_not_finite(life.obs[None])[0], count * len(FIELDS), -1)
+    return jnp.where(bad.any(), jnp.argmax(bad), at_the_end)
+
+
+def _not_finite(x: Array) -> Array:
+    """Of each step, [n, ...] -> [n]"""
+    return ~jnp.isfinite(x).reshape(len(x), -1).all(1)
+
+
 def _choose(condition: Array, this: Life, that: Life) -> Life:
     return jax.tree.map(lambda x, y: jnp.where(condition, x, y), this, that)
 
 
-def evaluate(env: JaxEnv, policy: Policy, key: Key, *, episodes: int) -> tuple[Array, Array]:
-    """Returns and lengths of the deterministic policy: [episodes] each. The same episodes every time."""
+def evaluate(env: JaxEnv, policy: Policy, key: Key, *, episodes: int) -> tuple[Array, Array, Array]:
+    """Returns and lengths of the deterministic policy, [episodes] each. The same episodes every time.
 
-    def one(k: Key) -> tuple[Array, Array]:
+    The third: which of FIELDS was not finite, which ends an episode; -1 where all was well.
+    """
+
+    def one(k: Key) -> tuple[Array, Array, Array]:
         k_reset, k_steps = jax.random.split(k)
 
         def unfinished(carry: tuple) -> Array:
             return ~carry[-1]
 
         def step(carry: tuple) -> tuple:
-            state, total, length, _ = carry
+            state, total, length, _, _ = carry
             action = policy.squash(policy.mode(env.observe(state)))
             after = env.step(state, action, jax.random.fold_in(k_steps, length))
-            return after.state, total + after.reward, length + 1, after.terminated | after.truncated
+            fault = _fault(action, after.reward, after.obs)
+            over = after.terminated | after.truncated | (fault >= 0)
+            return after.state, total + after.reward, length + 1, fault, over
 
-        start = (env.reset(k_reset), jnp.float32(0), jnp.int32(0), jnp.array(False))
-        _, total, length, _ = jax.lax.while_loop(unfinished, step, start)
-        return total, length
+        state = env.reset(k_reset)
+        sound = jnp.isfinite(env.observe(state)).all()
+        start = (state, jnp.float32(0), jnp.int32(0), jnp.where(sound, -1, 0), ~sound)
+        _, total, length, fault, _ = jax.lax.while_loop(unfinished, step, start)
+        return total, length, fault
 
     return jax.vmap(one)(jax.vmap(lambda e: jax.random.fold_in(key, e))(jnp.arange(episodes)))
+
+
+def _fault(action: Array, reward: Array, obs: Array) -> Array:
+    """Which of FIELDS is not finite after a step; -1 if none."""
+    bad = jnp.stack([jnp.array(False), *(~jnp.isfinite(x).all() for x in (action, reward, obs))])
+    return jnp.where(bad.any(), jnp.argmax(bad), -1)

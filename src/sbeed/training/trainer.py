@@ -148,6 +148,9 @@ class Trainer:
                 raise ValueError("eval_env: must be a JAX environment where env is one")
             self._envs, self._eval_envs = (self._members.hold([e] * len(self.seeds)) for e in (pure, evaluated))
             (self._lives,) = self._members.run(_be_born, self._envs, self._keys)
+            for i, life in enumerate(self._members.fetch(self._lives)):
+                if not np.isfinite(life.obs).all():
+                    raise self._fault(i, 0, "the reset before step 1 of the run")
 
     # --------------------------------------------------------------------------------------------- learning
 
@@ -213,19 +216,18 @@ class Trainer:
 
     def _advance_on_device(self, steps: int, exploring: bool, preparing: bool, learning: bool) -> list[list[float]]:
         with self._timing("update"):
-            self._states, self._replays, self._lives, metrics, finite, returns, sound = self._members.run(
+            self._states, self._replays, self._lives, metrics, finite, returns, faults = self._members.run(
                 _live,
                 *(self._configs, self._keys, self._states, self._replays, self._envs, self._lives),
                 shared=(self.step, steps, exploring, preparing, learning),
                 donate=(2, 3),
                 static={"length": self.config.steps_per_iteration, **self._static},
             )
-            for i, well in enumerate(self._members.fetch(sound)):
-                if not well and i not in self.diverged:
-                    raise EnvironmentFault(
-                        f"{self.spec.name}: reward or observation is not finite in steps "
-                        f"{self.step - steps + 1} to {self.step} (seed {self.seeds[i]})"
-                    )
+            for i, fault in enumerate(self._members.fetch(faults)):
+                if fault >= 0 and i not in self.diverged:
+                    offset, field = divmod(int(fault), len(rollout.FIELDS))
+                    step = f"step {self.step - steps + 1 + offset} of the run"
+                    raise self._fault(i, field, step if field else f"the reset before {step}")
             if learning:
                 self._take(metrics, finite)
         return [some[np.isfinite(some)].tolist() for some in self._members.fetch(returns)]
@@ -261,9 +263,24 @@ class Trainer:
             else:
                 held = (self._configs, self._keys, self._states, self._eval_envs)
                 scored = self._members.run(_evaluate, *held, static={"agent": self.agent, "episodes": episodes})
-                scores = list(zip(*(self._members.fetch(part) for part in scored)))
+                *scores, faults = (self._members.fetch(part) for part in scored)
+                self._check_evaluation(faults, scores[1])
+                scores = list(zip(*scores))
             returns, lengths = zip(*scores)
             return Evaluation(np.array(returns), np.array(lengths))
+
+    def _check_evaluation(self, faults: Sequence[np.ndarray], lengths: Sequence[np.ndarray]) -> None:
+        for i, some in enumerate(faults):
+            bad = np.flatnonzero(some >= 0)
+            if bad.size and i not in self.diverged:
+                first = bad[0]
+                where = f"step {lengths[i][first]} of episode {first + 1} of the evaluation"
+                raise self._fault(i, int(some[first]), where)
+
+    def _fault(self, member: int, field: int, where: str) -> EnvironmentFault:
+        """field: its number in rollout.FIELDS."""
+        complaint = f"{self.spec.name}: {rollout.FIELDS[field]} is not finite"
+        return EnvironmentFault(complaint, f" at {where} (seed {self.seeds[member]})")
 
     def policies(self) -> list[HostPolicy]:
         """What each member has to show: who is evaluated and predicts, on the host."""
@@ -501,7 +518,7 @@ def _live(
     _, nothing, _ = jax.eval_shape(learn, state)
     zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), nothing)
     state, metrics, finite = jax.lax.cond(learning, learn, lambda s: (s, zeros, jnp.array(True)), state)
-    return state, replay, life, metrics, finite, returns, _finite((chunk.reward, chunk.next_obs))
+    return state, replay, life, metrics, finite, returns, rollout.first_fault(life, chunk, count)
 
 
 def _policy(config: Config, state: State, *, who: Callable[[Config, State], Policy]) -> tuple[Policy]:
@@ -510,5 +527,5 @@ def _policy(config: Config, state: State, *, who: Callable[[Config, State], Poli
 
 def _evaluate(
     config: Config, key: Key, state: State, env: JaxEnv, *, agent: Agent, episodes: int
-) -> tuple[Array, Array]:
+) -> tuple[Array, Array, Array]:
     return rollout.evaluate(env, agent.deployed(config, state), _keys(key).evaluation, episodes=episodes)
