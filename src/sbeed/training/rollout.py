@@ -9,7 +9,6 @@ from sbeed.envs.base import JaxEnv
 from sbeed.models.policies import Policy
 from sbeed.types import Array, Key, Transition
 
-
 # What may not be finite, in the order in which a step meets it; the first is what a reset gave.
 FIELDS = ("observation", "action", "reward", "observation")
 

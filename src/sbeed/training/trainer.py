@@ -263,9 +263,9 @@ class Trainer:
             else:
                 held = (self._configs, self._keys, self._states, self._eval_envs)
                 scored = self._members.run(_evaluate, *held, static={"agent": self.agent, "episodes": episodes})
-                *scores, faults = (self._members.fetch(part) for part in scored)
-                self._check_evaluation(faults, scores[1])
-                scores = list(zip(*scores))
+                won, taken, faults = (self._members.fetch(part) for part in scored)
+                self._check_evaluation(faults, taken)
+                scores = list(zip(won, taken))
             returns, lengths = zip(*scores)
             return Evaluation(np.array(returns), np.array(lengths))
 
