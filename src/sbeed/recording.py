@@ -1,6 +1,8 @@
 """A run with a directory of its own: begun, stopped by whatever, gone on with, and finished."""
 
+import errno
 import math
+import shutil
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -51,7 +53,7 @@ def record(
         trainer.evaluate(spec.episodes)
     checkpoint_every = spec.checkpoint_every if trainer.replayable else 0
     kept = f"what was learned until then lies in '{run.path}'"
-    with interruptible(kept) as interrupted, _last_checkpoint_named(run):
+    with interruptible(kept) as interrupted, _last_checkpoint_named(run), _room_told(run):
         if not run.goes_on:
             run.begin(settings_of(spec, trainer, past.first))
         # Later checkpoints go before the rows that they count on.
@@ -106,6 +108,18 @@ def _last_checkpoint_named(run: RunDir) -> Iterator[None]:
         if there and run.stays:
             error.add_note(f"the last checkpoint in '{run.path}' is of step {there[-1]}")
         raise
+
+
+@contextmanager
+def _room_told(run: RunDir) -> Iterator[None]:
+    """A checkpoint says by itself what it takes; a row, an event or a model is small, and only what is free is told."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS):
+            raise
+        free = shutil.disk_usage(run.path).free
+        raise OSError(f"nothing more into '{run.path}' ({error.strerror}): {free:,} bytes are free") from error
 
 
 def _draw_curve(out: Path, rows: list[Row]) -> None:

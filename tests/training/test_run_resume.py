@@ -1,8 +1,10 @@
 """Runs that were killed, stopped or broken off go on, and are the runs that were not."""
 
+import errno
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -514,6 +516,19 @@ def test_a_member_that_is_just_being_lost_costs_a_population_a_checkpoint_and_no
         cli.main(_command(tmp_path / "one", steps=48))
     assert stop.value.code == 4
     assert steps_of(tmp_path / "one") == [0, 16]
+
+
+def test_a_row_that_the_disk_refuses_is_told_with_what_is_free(capsys, broken, monkeypatch, never_stopped):
+    def refuse(self, rows):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(rundir.RunDir, "append", refuse)
+        code, _, err = _run(capsys, "resume", broken)
+    assert (code, err.count("\n")) == (2, 1)
+    assert re.search(rf"nothing more into '{broken}' \(No space left on device\): [\d,]+ bytes are free", err)
+    resume(broken)
+    assert _everything(broken) == _everything(never_stopped)
 
 
 def test_a_full_disk_leaves_the_last_checkpoint_good(capsys, tmp_path, monkeypatch, never_stopped):
