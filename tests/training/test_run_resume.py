@@ -520,7 +520,11 @@ def test_a_member_that_is_just_being_lost_costs_a_population_a_checkpoint_and_no
 
 def test_a_row_that_the_disk_refuses_is_told_with_what_is_free(capsys, broken, monkeypatch, never_stopped):
     def refuse(self, rows):
-        raise OSError(errno.ENOSPC, "No space left on device")
+        def complain():  # as a file does that holds what it could not write
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        self._open.callback(complain)
+        complain()
 
     with monkeypatch.context() as patch:
         patch.setattr(rundir.RunDir, "append", refuse)

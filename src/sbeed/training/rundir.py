@@ -141,7 +141,11 @@ class RunDir:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._open.__exit__(kind, error, trace)  # of which all happens, whatever one part says of a full disk
+        try:
+            self._open.__exit__(kind, error, trace)  # of which all happens, whatever one part says of a full disk
+        except OSError:
+            if not isinstance(error, OSError):  # else what came first says more
+                raise
 
     def _discard(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
