@@ -73,6 +73,23 @@ def test_a_run_leaves_settings_rows_models_and_a_curve(run):
     assert (run / "curve.png").stat().st_size > 5000
 
 
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("env: antigravity:Gone-v0", "would import a module, which no file may do: name it yourself (--env)"),
+        ("env: ../../secret:Gone-v0", "would import a module"),
+        ("env: Pendulum-v1\nagent: [sbeed]", "agent"),
+    ],
+)
+def test_a_file_of_settings_imports_nothing(capsys, tmp_path, setting, words):
+    (tmp_path / "settings.yaml").write_text(setting)
+    code, out, err = _run(capsys, "train", "--config", tmp_path / "settings.yaml", "--out", tmp_path / "run")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert words in err
+    assert "antigravity" not in sys.modules
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_run_can_be_asked_for_again_by_its_config_file(run, tmp_path, capsys):
     code, _, err = _run(capsys, "train", "--config", run / "config.yaml", "--seeds", 1, "--out", tmp_path / "again")
     assert (code, err) == (0, "")

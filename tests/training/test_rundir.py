@@ -218,3 +218,11 @@ def test_reading_runs_needs_no_jax():
     subprocess.run(
         [sys.executable, "-c", "import sys, sbeed.training.rundir; assert 'jax' not in sys.modules"], check=True
     )
+
+
+@pytest.mark.parametrize("line", [b"\x80\xff\n", b"[" * 100_000 + b"\n", b"7\n", b"os.system\n"])
+def test_what_is_no_row_is_refused_in_one_line(tmp_path, line):
+    (tmp_path / "metrics.jsonl").write_bytes(line)
+    with pytest.raises(ValueError, match=r"metrics\.jsonl' holds something that is no row") as error:
+        rundir.read_rows(tmp_path)
+    assert "\n" not in str(error.value)

@@ -74,7 +74,7 @@ class Train:
         from gymnasium.error import Error as GymnasiumError
         from jax.errors import JaxRuntimeError
 
-        from sbeed.about import read_task
+        from sbeed.about import check_imports_nothing, read_task
         from sbeed.recording import record
         from sbeed.training.progress import progress_bar
         from sbeed.training.run import RunSpec, make_trainer
@@ -84,6 +84,8 @@ class Train:
         spec = RunSpec(**asked, fields=changes)
         wrong = (ValueError, GymnasiumError, ImportError, JaxRuntimeError)  # the last: out of memory
         with faults(), self._complaints(*wrong):  # the first reset is made here
+            if "env" not in given(self.plan):
+                check_imports_nothing(spec.env, "--env")
             task = read_task(spec.env, spec.noise)
             trainer = make_trainer(spec, seeds=range(first, first + count), workers=self.workers)
         with contextlib.closing(trainer), faults(), progress_bar(trainer, spec.steps) as show:
@@ -197,4 +199,4 @@ def chosen_agent(args: Sequence[str]) -> str:
 
         with contextlib.suppress(ValueError, OSError):
             agent = read_config(Path(named["--config"])).get("agent")
-    return agent if agent in CONFIGS else "sbeed"
+    return agent if isinstance(agent, str) and agent in CONFIGS else "sbeed"

@@ -196,7 +196,10 @@ class _Events:
 def read_rows(path: Path) -> list[Row]:
     """The rows of a run's directory, also of one that is still being written: a line without its end is left out."""
     with (Path(path) / METRICS).open() as file:
-        rows = [json.loads(line) for line in file if line.endswith("\n")]
+        try:
+            rows = [json.loads(line) for line in file if line.endswith("\n")]
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"'{Path(path) / METRICS}' holds something that is no row ({error})") from None
     if not all(isinstance(row, dict) for row in rows):
         raise ValueError(f"'{Path(path) / METRICS}' holds something that is no row")
     return rows

@@ -115,7 +115,7 @@ def read_manifest(directory: Path, schema: int, kind: str, *, as_written: bool =
     path = Path(directory) / MANIFEST
     try:
         content = _read_file(path, _LARGEST_MANIFEST)
-        manifest = json.loads(content)
+        manifest = json.loads(content.decode())  # UTF-8: bytes would be taken for whatever they look like
     except (FileNotFoundError, NotADirectoryError):
         raise DamagedModel(f"'{directory}' is not a {kind}: it holds no {MANIFEST}") from None
     except (ValueError, RecursionError, OSError) as error:
