@@ -23,7 +23,7 @@ LIMIT = None
 ABOUT = """\
 A `sbeed train` process gets `kill -9` at a uniformly random moment of the life that an uninterrupted one had: while it
 imports, compiles, trains, writes, evaluates, draws. In a third of the trials the process that goes on is killed too.
-Then `sbeed resume` (or, if no run had begun, `sbeed train` again) must end with exit code 0 and nothing on stderr; rows
+Then `sbeed resume` (or, if no run had begun, `sbeed train` again) must end with exit code 0 and no complaint; rows
 without clocks, models, the last checkpoint and the replay must equal the uninterrupted run's. Seconds: of that last
 process.
 """
@@ -98,7 +98,9 @@ class _Bench:
     def _finish(self, words: Sequence[str]) -> None:
         process = runs.start(words, self.cache)
         _, err = process.communicate()
-        require(process.returncode == 0 and not err, f"exit code {process.returncode}: {err}")
+        # MuJoCo has its own complaints about Gymnasium's models.
+        ours = [line for line in err.splitlines() if line and not line.startswith("WARNING: compiler attribute")]
+        require(process.returncode == 0 and not ours, f"exit code {process.returncode}: {ours}")
 
 
 def _next_command(case: str, run: Path) -> list[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import gymnasium
+import jax
 import jax.numpy as jnp
 import numpy as np
 from safetensors.numpy import load_file
@@ -17,6 +18,7 @@ from benchmarks.reliability import runs
 from benchmarks.reliability.trial import Broken, Trial, attempt, require
 from sbeed.envs.base import EnvironmentFault, JaxEnv, Step
 from sbeed.envs.classic import Pendulum
+from sbeed.training import trainer
 from sbeed.training.collect import EVALUATION, TRAINING, episode_seed
 from sbeed.types import Array, EnvSpec
 
@@ -158,9 +160,9 @@ class PoisonedState(NamedTuple):
 
 
 class PoisonedPendulum(Pendulum):
-    """What is poisoned is data, so that all trials share one program. Episodes are known by their first angles."""
+    """What is poisoned is data, so that all trials share one program. Episodes are known by the keys of their resets."""
 
-    angle: Array  # of the first state of the episode; NaN for none
+    key: Array  # as two numbers
     value: Array
     step_: Array
     in_reward: Array
@@ -170,8 +172,7 @@ class PoisonedPendulum(Pendulum):
         return EnvSpec("jax:poisoned", observation_size=3, action_kind="box", action_size=1, time_limit=LENGTH)
 
     def reset(self, key: Array) -> PoisonedState:
-        inner = super().reset(key)
-        return PoisonedState(inner, inner.angle == self.angle)
+        return PoisonedState(super().reset(key), (jax.random.key_data(key) == self.key).all())
 
     def observe(self, state: PoisonedState) -> Array:
         now = state.poisoned & (state.inner.t == self.step_) & ~self.in_reward
@@ -188,28 +189,25 @@ class PoisonedPendulum(Pendulum):
 def _on_device(poison: Poison, run: Path) -> str:
     from sbeed import SBEED
 
-    sound = _poisoned_pendulum(poison, math.nan)
-    bad = _poisoned_pendulum(poison, _first_angle(sound, poison))
+    nobody = jnp.zeros(2, jnp.uint32)
+    sound, bad = (_poisoned_pendulum(poison, key) for key in (nobody, _key_of_reset(poison)))
     env, eval_env = (bad, sound) if poison.purpose == TRAINING else (sound, bad)
     return _fault_of(lambda: SBEED(None, env, eval_env=eval_env, **runs.FIELDS).learn(STEPS, out=run, **ASKED))
 
 
-def _poisoned_pendulum(poison: Poison, angle: float) -> JaxEnv:
-    numbers = (jnp.float32(angle), jnp.float32(poison.value), jnp.int32(poison.step))
-    return PoisonedPendulum(*numbers, jnp.array(poison.field == "reward"))
+def _poisoned_pendulum(poison: Poison, key: Array) -> JaxEnv:
+    numbers = (jnp.float32(poison.value), jnp.int32(poison.step), jnp.array(poison.field == "reward"))
+    return PoisonedPendulum(key, *numbers)
 
 
-def _first_angle(env: JaxEnv, poison: Poison) -> float:
-    """Of the episode, by the keys that the run derives."""
-    import jax
-
-    from sbeed.training import rollout, trainer
-
+def _key_of_reset(poison: Poison) -> Array:
+    """As the run derives it."""
     keys = trainer._keys(jax.random.key(0))
     if poison.purpose == TRAINING:
-        return float(rollout._first_state(env, keys.env, jnp.int32(poison.episode)).inner.angle)
-    k_reset, _ = jax.random.split(jax.random.fold_in(keys.evaluation, poison.episode))
-    return float(env.reset(k_reset).inner.angle)
+        key = jax.random.fold_in(jax.random.fold_in(keys.env, 1), poison.episode)
+    else:
+        key, _ = jax.random.split(jax.random.fold_in(keys.evaluation, poison.episode))
+    return jax.random.key_data(key)
 
 
 def _fault_of(learn: Any) -> str:
