@@ -160,7 +160,7 @@ class PoisonedState(NamedTuple):
 
 
 class PoisonedPendulum(Pendulum):
-    """What is poisoned is data, so that all trials share one program. Episodes are known by the keys of their resets."""
+    """What is poisoned is data, so that all trials share one program. Episodes are known by their keys."""
 
     key: Array  # as two numbers
     value: Array
