@@ -3,6 +3,7 @@
 import argparse
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 
@@ -38,7 +39,11 @@ def seeds_of(module: ModuleType, seed: int, share: float) -> range:
 def row_of(module: ModuleType, seed: int, share: float) -> Row:
     seeds = seeds_of(module, seed, share)
     origin = {"commit": commit(), "machine": machine(), "versions": versions()}
-    return summary(module, seeds, list(module.trials(seeds))) | origin
+    found: list[Trial] = []
+    with suppress(KeyboardInterrupt):  # what was tried until then counts, and the row says how much that is
+        for trial in module.trials(seeds):
+            found.append(trial)
+    return summary(module, seeds, found) | origin
 
 
 def summary(module: ModuleType, seeds: range, found: Sequence[Trial]) -> Row:

@@ -47,7 +47,10 @@ class Reference(NamedTuple):
 def trials(seeds: Sequence[int]) -> Iterator[Trial]:
     with tempfile.TemporaryDirectory() as place, ThreadPoolExecutor(_at_once()) as pool:
         bench = _Bench(Path(place))
-        yield from pool.map(bench.trial, seeds)
+        try:
+            yield from pool.map(bench.trial, seeds)
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)  # whoever has enough does not wait for all of them
 
 
 def _at_once() -> int:

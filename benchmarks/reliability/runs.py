@@ -31,7 +31,13 @@ def command(out: Path, env: str, steps: int, *more: str) -> list[str]:
 
 def start(words: Sequence[str], cache: Path) -> subprocess.Popen:
     """A `sbeed` process, which finds compiled programs in `cache`."""
-    variables = {**os.environ, "XDG_CACHE_HOME": str(cache), "JAX_PLATFORMS": "cpu"}
+    variables = {
+        **os.environ,
+        "JAX_PLATFORMS": "cpu",
+        "JAX_COMPILATION_CACHE_DIR": str(cache),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",  # all of them: starting is most of a short life
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }
     pipes: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen([sys.executable, "-m", "sbeed", *words], env=variables, **pipes)
 
