@@ -1,7 +1,9 @@
 """A small draw of what `make bench-reliability` does to runs; `kill -9` of whole runs is in test_run_resume."""
 
+import os
+
 import pytest
-from benchmarks.reliability import corruption, disk, golden, hostile, not_finite, page, starts, toggles, writer
+from benchmarks.reliability import corruption, disk, golden, hostile, not_finite, page, starts, toggles, victim, writer
 from benchmarks.reliability.__main__ import save, seeds_of, summary
 from benchmarks.reliability.hostile_files import KINDS
 from benchmarks.reliability.trial import Trial, attempt, require
@@ -19,12 +21,12 @@ def _own_cache(tmp_path_factory, monkeypatch):
 @pytest.mark.parametrize(
     ("threat", "seeds"),
     [
-        (writer, range(700, 712)),
-        (corruption, range(10_000, 10_150)),
-        (hostile, range(3, len(KINDS), 4)),
-        (not_finite, range(200, 210)),
+        (writer, range(700, 710)),
+        (corruption, range(10_000, 10_100)),
+        (hostile, range(3, len(KINDS), 5)),
+        (not_finite, range(200, 208)),
         (disk, range(100, 106)),
-        (toggles, range(0, toggles.COUNT, 3)),
+        (toggles, range(0, toggles.COUNT, 4)),
         (golden, range(5)),
     ],
     ids=lambda given: getattr(given, "NAME", ""),
@@ -39,6 +41,23 @@ def test_of_many_simultaneous_starts_one_wins():
     for trial in starts.trials(range(2), starts=6):
         assert not trial.why, trial
         assert trial.seconds <= starts.LIMIT, trial
+
+
+@pytest.mark.parametrize(
+    ("event", "details", "harmful"),
+    [
+        ("open", ("x", "wb", os.O_WRONLY), True),
+        ("open", ("x", None, os.O_RDWR | os.O_CREAT), True),
+        ("open", ("x", "r", os.O_RDONLY), False),
+        ("open", ("run/lock", None, os.O_RDWR | os.O_CREAT), False),
+        ("pickle.find_class", ("os", "system"), True),
+        ("subprocess.Popen", (), True),
+        ("import", ("antigravity",), True),
+        ("os.listdir", (".",), False),
+    ],
+)
+def test_what_is_heard(event, details, harmful):
+    assert victim._harmful(event, details) is harmful
 
 
 # ------------------------------------------------------------------------------------------------- the page

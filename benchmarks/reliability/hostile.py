@@ -23,8 +23,9 @@ ABOUT = """\
 A config, a checkpoint, the rows of a run or a saved model is replaced by one made to do harm; manifests are sealed
 anew, as a forger would. `sbeed resume`, `eval` or `train --config` must refuse it with exit code 2 and one line, and
 `sbeed inspect` must not crash. A process whose audit hook hears of everything that Python does reports each event that
-could be harm: of pickle, exec, compile, import, ctypes, subprocess, fork, socket, and whatever writes. Allowed is one:
-`resume` takes the lock of the run's directory. Seconds: of one command.
+could be harm: of pickle, exec, compile, import, ctypes, subprocess, fork, socket, and whatever writes. Expected are:
+`resume` takes the lock of the run's directory, `train` makes the directory that it was told to make and takes it away
+again, and the command line compiles the methods of its own dataclasses. Seconds: of one command.
 """
 
 

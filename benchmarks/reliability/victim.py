@@ -42,7 +42,8 @@ class Ears:
             return True
         if event in ("os.remove", "os.rmdir") and details[-1] != -1:  # a part of shutil.rmtree, which was heard
             return True
-        return bool(self.own) and path.startswith((self.own, self.own.replace("/new", "/.new")))
+        place, name = os.path.split(self.own)
+        return bool(self.own) and path.startswith((self.own, os.path.join(place, f".{name}.")))  # put aside, to go
 
 
 def _harmful(event: str, details: tuple[Any, ...]) -> bool:
