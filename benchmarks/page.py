@@ -14,6 +14,7 @@ from benchmarks import (
     time_to_return,
     training_speed,
 )
+from benchmarks.markdown import aligned
 from benchmarks.rows import Line, Row
 
 BENCHMARKS: dict[str, ModuleType] = {
@@ -49,17 +50,7 @@ def of(rows: Iterable[Row], name: str) -> list[Row]:
 
 def table(rows: Sequence[Row]) -> str:
     lines = [line for name, module in BENCHMARKS.items() for line in module.lines(of(rows, name))]
-    return _markdown([Line("what", "ours", "the other", "measured", "goal", "verdict"), *lines])
-
-
-def _markdown(lines: Sequence[Sequence[str]]) -> str:
-    """Columns are aligned, for it is read in a terminal too."""
-    widths = [max(map(len, column)) for column in zip(*lines)]
-    rule = ["-" * width for width in widths]
-    return "".join(
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths)) + " |\n"
-        for line in (lines[0], rule, *lines[1:])
-    )
+    return aligned([Line("what", "ours", "the other", "measured", "goal", "verdict"), *lines])
 
 
 def readme(rows: Sequence[Row]) -> str:

@@ -14,17 +14,7 @@ from gymnasium import spaces
 import sbeed
 from sbeed import SBEED, DamagedModel, EnvironmentFault
 from sbeed.training import rundir
-
-# One size for all: what takes the time here is compiling.
-TINY = {
-    "hidden": (4,),
-    "batch_size": 4,
-    "replay_capacity": 100,
-    "warmup": 16,
-    "steps_per_iteration": 8,
-    "updates_per_iteration": 1,
-    "pi_updates_per_iteration": None,
-}
+from tests.tiny import TINY
 
 
 def _pendulum(**fields):

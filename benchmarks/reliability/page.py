@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from types import ModuleType
 from typing import Any
 
+from benchmarks.markdown import aligned
 from benchmarks.reliability import (
     corruption,
     disk,
@@ -37,7 +38,7 @@ A smaller draw of each runs in `make test`.
 def table(rows: Iterable[Row]) -> str:
     found = {row["name"]: row for row in rows}
     lines = [_line(module, found.get(name)) for name, module in THREATS.items()]
-    return _markdown([["threat", "must hold", "seen", "worst", "verdict"], *lines])
+    return aligned([["threat", "must hold", "seen", "worst", "verdict"], *lines])
 
 
 def _line(module: ModuleType, row: Row | None) -> list[str]:
@@ -86,13 +87,3 @@ def _failures(row: Row) -> list[str]:
 def _origin(row: Row) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in row["versions"].items())
     return f"Tried at {row['commit']} with seeds from {row['seed']}, on {row['machine']}; {versions}.\n"
-
-
-def _markdown(lines: Sequence[Sequence[str]]) -> str:
-    """Columns are aligned, for it is read in a terminal too."""
-    widths = [max(map(len, column)) for column in zip(*lines)]
-    rule = ["-" * width for width in widths]
-    return "".join(
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths)) + " |\n"
-        for line in (lines[0], rule, *lines[1:])
-    )

@@ -21,6 +21,7 @@ from sbeed.recording import resume
 from sbeed.training import checkpoints, rundir, tensors
 from sbeed.training.checkpoints import Checkpoint, steps_of
 from sbeed.training.trainer import Diverged, Trainer
+from tests.tiny import TINY
 from tests.training.counting import Clockwork
 
 SBEED_COMMAND = os.path.join(os.path.dirname(sys.executable), "sbeed")
@@ -264,14 +265,6 @@ def _manifest(directory):
 
 # ------------------------------------------------------------------------------------------------- learn(resume=True)
 
-TINY = {
-    "hidden": (4,),
-    "batch_size": 4,
-    "replay_capacity": 100,
-    "warmup": 16,
-    "steps_per_iteration": 8,
-    "updates_per_iteration": 1,
-}
 ASKED = {"eval_every": 24, "eval_episodes": 1, "final_episodes": 2, "checkpoint_every": 16, "resume": True}
 
 
