@@ -158,6 +158,11 @@ def test_an_unknown_id_is_named_with_those_that_come_close(name, hint):
         GymEnv(name)
 
 
+def test_a_path_is_no_module():
+    with pytest.raises(ValueError, match=r"'\.\./x' is no name of a module"):
+        GymEnv("../x:y")
+
+
 def test_time_limit_truncates_and_a_fall_terminates():
     env = GymEnv("Pendulum-v1")
     env.reset(seed=0)

@@ -17,6 +17,9 @@ _LARGEST = float(np.finfo(np.float32).max)  # rewards are kept as float32, where
 
 def make_gym(name: str) -> gymnasium.Env:
     """`gymnasium.make`, except that an unknown id is a ValueError with the ids that come close."""
+    module, colon, _ = name.rpartition(":")
+    if colon and not all(part.isidentifier() for part in module.split(".")):
+        raise ValueError(f"{name!r} is not a Gymnasium environment id: {module!r} is no name of a module")
     try:
         # The checker wraps every step to look at the first two; GymEnv looks at all of them.
         return gymnasium.make(name, disable_env_checker=True)

@@ -224,7 +224,7 @@ def read_config(path: Path) -> dict[str, Any]:
     if len(text) > _LARGEST_CONFIG:
         raise ValueError(f"'{path}' is too long for a file of settings")
     try:
-        found = yaml.load(text, _WithoutAliases)  # JSON is YAML
+        found = yaml.load(text, _WithoutAliases)  # a SafeLoader, and JSON is YAML
     except (yaml.YAMLError, RecursionError) as error:
         raise ValueError(f"'{path}' is neither YAML nor JSON ({' '.join(str(error).split())})") from None
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
