@@ -31,7 +31,7 @@ class Task(NamedTuple):
 TASKS = {
     "Pendulum-v1": Task(-200, 512, 600),
     "HalfCheetah-v5": Task(3000, 2048, 3600),
-    "Hopper-v5": Task(1000, 2048, 3600, ("--gamma", "0.995")),
+    "Hopper-v5": Task(1000, 2048, 3600, ("--fields", '{"gamma": 0.995}')),
 }
 QUICK = {"Pendulum-v1": Task(-200, 64, 40)}
 

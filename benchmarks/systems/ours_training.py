@@ -1,9 +1,11 @@
 """Our trainer, in slices of steps.
 
-ours_training ENV --seeds 0 1 ... [--gamma GAMMA] [--workers N]: a population if there are several seeds.
+ours_training ENV --seeds 0 1 ... [--fields JSON] [--workers N]: a population if there are several seeds;
+fields are what differs from the preset.
 """
 
 import argparse
+import json
 import time
 
 from benchmarks.processes import Answer, serve
@@ -13,7 +15,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("env")
     parser.add_argument("--seeds", type=int, nargs="+", required=True)
-    parser.add_argument("--gamma", type=float)
+    parser.add_argument("--fields", type=json.loads, default={})
     parser.add_argument("--workers", type=int, default=0)
     given = parser.parse_args()
 
@@ -21,8 +23,7 @@ def main() -> None:
 
     from sbeed.training.run import RunSpec, make_trainer
 
-    fields = {} if given.gamma is None else {"gamma": given.gamma}
-    trainer = make_trainer(RunSpec(given.env, fields=fields), seeds=given.seeds, workers=given.workers)
+    trainer = make_trainer(RunSpec(given.env, fields=given.fields), seeds=given.seeds, workers=given.workers)
     config = trainer.config
     per_round = config.steps_per_iteration
 

@@ -48,8 +48,8 @@ def _batch(seed=0, length=4, spec=BOX, starts=8):
 _update = jax.jit(agent.update, static_argnums=1)
 
 
-def _updated(config, updates=3, spec=BOX):
-    state = agent.init(config, spec, jax.random.key(0))
+def _updated(config, updates=3, spec=BOX, start=None):
+    state = start or agent.init(config, spec, jax.random.key(0))
     for i in range(updates):
         state, metrics = _update(config, spec, state, _batch(i, config.length, spec), jax.random.key(i))
     return state, metrics
@@ -207,14 +207,21 @@ def test_lam_rises_when_the_entropy_is_too_low():
 
 def test_slow_copies_follow_slowly():
     config = replace(CRITIC, pi_slow_rate=0.01)
-    start = agent.init(config, BOX, jax.random.key(0))
-    state, _ = _updated(config, updates=1)
+    start = agent.init(config, BOX, jax.random.key(0))._replace(iteration=jnp.asarray(10_000))
+    state, _ = _updated(config, updates=1, start=start)
     for fast, slow, before, rate in (
         (state.V, state.V_slow, start.V, 0.005),
         (state.pi, state.pi_slow, start.pi, 0.01),
     ):
         fast, slow, before = (ravel_pytree(tree)[0] for tree in (fast, slow, before))
         np.testing.assert_allclose(slow - before, rate * (fast - before), rtol=0.05, atol=1e-7)
+
+
+def test_a_young_policys_copy_keeps_up_with_it():
+    config = replace(CRITIC, pi_slow_rate=0.01, updates_per_iteration=10)
+    state = agent.init(config, BOX, jax.random.key(0))
+    rates = [float(agent._slow_pi_rate(config, state._replace(iteration=jnp.asarray(i)))) for i in (0, 1, 9, 1000)]
+    np.testing.assert_allclose(rates, [1, 0.5, 0.1, 0.01])
 
 
 def test_who_is_deployed_is_the_slow_copy():

@@ -201,7 +201,7 @@ def step_pi(
         log_lam, lam_opt = _step(config, state, "log_lam", excess, config.lam_step_size)
     state = state._replace(
         pi=pi,
-        pi_slow=follow(state.pi_slow, pi, config.pi_slow_rate),
+        pi_slow=follow(state.pi_slow, pi, _slow_pi_rate(config, state)),
         prior=None if state.prior is None else follow(state.prior, pi, config.prior_rate),
         log_lam=log_lam,
         opt={**state.opt, "pi": opt, "log_lam": lam_opt},
@@ -398,6 +398,12 @@ def _most_entropy(config: SBEEDConfig, spec: EnvSpec) -> Scalar:
 
 def _decayed(config: SBEEDConfig, state: Learner, step_size: Scalar) -> Scalar:
     return step_size / (1 + config.step_decay * state.iteration)
+
+
+def _slow_pi_rate(config: SBEEDConfig, state: Learner) -> Scalar:
+    """A young policy's copy forgets its first tries: it averages over a tenth of the updates so far at the most."""
+    updates = state.iteration * config.updates_per_iteration
+    return jnp.maximum(config.pi_slow_rate, 10 / (10 + updates))
 
 
 def _step(config: SBEEDConfig, state: Learner, name: str, g: Any, step_size: Scalar) -> tuple[Any, optax.OptState]:

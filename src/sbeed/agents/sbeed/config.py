@@ -86,7 +86,7 @@ class SBEEDConfig:
     step_decay: float = knob(0.0, "step sizes fall as 1 / (1 + step_decay * iteration)", low=0)
     pi_slow_rate: float = knob(
         1.0,
-        "share of pi that its slow copy, who is evaluated and predicts, takes over per update; 1: pi itself",
+        "share of pi that its slow copy, who is evaluated and predicts, takes over per update, more at first; 1: pi",
         low=0,
         high=1,
     )
