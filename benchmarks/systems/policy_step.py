@@ -16,6 +16,7 @@ from benchmarks.systems import programs
 from sbeed.models.features import FourierFeatures
 from sbeed.models.policies import LinearGaussian
 from sbeed.ops.linalg import conjugate_gradient
+from sbeed.training.threads import lapack_on_one_thread
 from sbeed.types import Array, Scalar
 
 CG_STEPS = 10
@@ -94,8 +95,9 @@ def main() -> None:
         exact = exact_direction(exact_pi, np.asarray(obs), np.asarray(g_weights), setting["ridge"])
         return {"error": float(np.linalg.norm(found - exact) / np.linalg.norm(exact))}
 
-    steps()
-    serve({"steps": steps, "error": error}, device=programs.device())
+    with lapack_on_one_thread():  # as a run does
+        steps()
+        serve({"steps": steps, "error": error}, device=programs.device())
 
 
 if __name__ == "__main__":

@@ -4,7 +4,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
+from sbeed.models import nets
 from sbeed.models.nets import MLP
 
 
@@ -30,3 +32,21 @@ def test_layer_norm_ignores_the_scale_of_its_input():
 def test_last_scale_zero_starts_from_the_zero_function():
     net = MLP((3, 8, 2), key=jax.random.key(0), last_scale=0.0)
     np.testing.assert_array_equal(net(jnp.ones((4, 3))), 0)
+
+
+@pytest.mark.parametrize("rows", [7, nets.TALL])
+def test_a_products_derivatives_are_the_plain_products(rows):
+    k_x, k_W, k_g, k_d = jax.random.split(jax.random.key(0), 4)
+    x, g = jax.random.normal(k_x, (rows, 5)), jax.random.normal(k_g, (rows, 3))
+    W, d = jax.random.normal(k_W, (5, 3)), jax.random.normal(k_d, (5, 3))
+
+    def gradients(product):
+        def loss(x, W):
+            return jnp.sum(g * jnp.tanh(product(x, W)))
+
+        return jax.grad(loss, (0, 1))(x, W), jax.jvp(lambda W: jax.grad(loss, 1)(x, W), (W,), (d,))[1]
+
+    for ours, plain in zip(
+        *(jax.tree.leaves(jax.jit(gradients, static_argnums=0)(f)) for f in (nets.product, jnp.matmul))
+    ):
+        np.testing.assert_allclose(ours, plain, rtol=1e-9)

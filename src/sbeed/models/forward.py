@@ -4,10 +4,12 @@ Without jax in it, so that a process that only acts need not load it.
 """
 
 from collections.abc import Callable, Sequence
+from operator import matmul
 from typing import Any
 
 AnyArray = Any  # of jax on the device or of numpy on the host
 Numpy = Any  # the module numpy or jax.numpy
+Product = Callable[[AnyArray, AnyArray], AnyArray]
 
 ACTIVATIONS: dict[str, Callable[[AnyArray, Numpy], AnyArray]] = {
     "relu": lambda x, xp: xp.maximum(x, 0),
@@ -33,11 +35,12 @@ def hidden(
     activation: str,
     layer_norm: bool,
     xp: Numpy,
+    product: Product = matmul,
 ) -> AnyArray:
     """act(... act(x W_1 + b_1) ...): every layer has an activation here.   [..., in] -> [..., width]"""
     act = ACTIVATIONS[activation]
     for W, b in zip(weights, biases):
-        x = x @ W + b
+        x = product(x, W) + b
         if layer_norm:
             x = x - x.mean(-1, keepdims=True)
             x = x / xp.sqrt((x * x).mean(-1, keepdims=True) + 1e-5)
@@ -53,12 +56,15 @@ def mlp(
     activation: str,
     layer_norm: bool,
     xp: Numpy,
+    product: Product = matmul,
 ) -> AnyArray:
     """act(... act(x W_1 + b_1) ...) W_n + b_n, with LayerNorm before each activation if asked for.
 
     [..., in] -> [..., out]
     """
-    features = hidden(weights[:-1], biases[:-1], x, activation=activation, layer_norm=layer_norm, xp=xp)
+    features = hidden(
+        weights[:-1], biases[:-1], x, activation=activation, layer_norm=layer_norm, xp=xp, product=product
+    )
     return features @ weights[-1] + biases[-1]
 
 

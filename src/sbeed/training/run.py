@@ -11,6 +11,7 @@ import numpy as np
 from sbeed.agents.knobs import with_fields
 from sbeed.agents.registry import find
 from sbeed.training.sources import spec_of
+from sbeed.training.threads import lapack_on_one_thread
 from sbeed.training.trainer import Trainer, Variant
 
 # env, seed, the member's own fields, step, final, return, return_std, length, train_return, the update's metrics,
@@ -85,17 +86,19 @@ def follow(
         on_rows(some)
 
     stopped = False
-    while trainer.step < goal and not stopped:
-        before = trainer.step
-        trainer.advance(goal - before)
-        stopped = on_progress(trainer) is False or time.perf_counter() - start > deadline
-        # A run that goes on after it was stopped has these rows too.
-        if trainer.step < goal and _passes(evaluate_every, before, trainer.step):
-            look(episodes, final=False)
-        if checkpoint_every and (stopped or trainer.step >= goal or _passes(checkpoint_every, before, trainer.step)):
-            on_checkpoint(time.perf_counter() - start + seconds)
-    if evaluate_every:
-        look(final_episodes, final=True)
+    with lapack_on_one_thread():
+        while trainer.step < goal and not stopped:
+            before = trainer.step
+            trainer.advance(goal - before)
+            stopped = on_progress(trainer) is False or time.perf_counter() - start > deadline
+            # A run that goes on after it was stopped has these rows too.
+            if trainer.step < goal and _passes(evaluate_every, before, trainer.step):
+                look(episodes, final=False)
+            now_or_never = stopped or trainer.step >= goal
+            if checkpoint_every and (now_or_never or _passes(checkpoint_every, before, trainer.step)):
+                on_checkpoint(time.perf_counter() - start + seconds)
+        if evaluate_every:
+            look(final_episodes, final=True)
     return rows
 
 
