@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo theory results bench bench-learning bench-reliability test install lint types imports pytest lock wheel clean
+.PHONY: demo theory results bench bench-learning bench-baselines bench-reliability test install lint types imports pytest lock wheel clean
 
 # Pendulum from nothing to solved; small networks suffice for it.
 demo: install
@@ -28,6 +28,10 @@ bench: install .venv-bench/.installed
 # The benchmark that takes hours: wall time to a return. Goes on where it was interrupted.
 bench-learning: install .venv-bench/.installed
 	@$(BIN)/python -m benchmarks --only time_to_return
+
+# Our TRPO, DDPG and SAC beside those that everybody uses: trains what is missing, and results/baselines. Takes hours.
+bench-baselines: install .venv-bench/.installed
+	@$(BIN)/python -m benchmarks.baselines
 
 # What may happen to a run, done to it many times over: a table, and results/reliability.
 bench-reliability: install

@@ -5,6 +5,7 @@ from types import ModuleType
 
 from benchmarks import (
     acting,
+    agent_speed,
     growth,
     natural_gradient,
     paper_update,
@@ -23,6 +24,7 @@ BENCHMARKS: dict[str, ModuleType] = {
         paper_update,
         natural_gradient,
         training_speed,
+        agent_speed,
         time_to_return,
         population,
         replay_memory,

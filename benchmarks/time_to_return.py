@@ -50,7 +50,7 @@ def _run(name: str, env: str, task: Task, seed: int) -> Row:
     if name == OURS:
         system = System("ours_training", env, "--seeds", seed, *task.ours)
     else:
-        system = System("sac", PEERS[name][0], env, CORES, "--seed", seed, peer=True)
+        system = System("peer", PEERS[name][0], "sac", env, CORES, "--seed", seed, peer=True)
     with system:
         hello = system.hello
         seconds, steps, curve = hello["seconds"], 0, []

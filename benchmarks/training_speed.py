@@ -37,8 +37,8 @@ def measure(quick: bool) -> list[Row]:
         systems = {OURS: ours}
         for name, peer in PEERS.items():
             schedule = ["--round", round_] if peer.our_rounds else []
-            arguments = [peer.library, ENV, CORES, "--warmup", warmup, *schedule]
-            systems[name] = stack.enter_context(System("sac", *arguments, peer=True))
+            arguments = [peer.library, "sac", ENV, CORES, "--warmup", warmup, *schedule]
+            systems[name] = stack.enter_context(System("peer", *arguments, peer=True))
         for system in systems.values():
             system.ask("train", steps=warmup + slice_)  # until everything is compiled
         answers = alternately(systems, rounds(quick), "train", steps=slice_)

@@ -155,3 +155,27 @@ def test_curves_take_their_sizes_in_order():
     x, y = growth.curve(list(reversed(grown(1.0))), "k")
     assert np.array_equal(x, sorted(x))
     assert np.array_equal(y, sorted(y))
+
+
+def test_baselines_are_compared_from_what_random_actions_earn():
+    from benchmarks.baselines import __main__ as baselines
+    from benchmarks.baselines import compared
+    from benchmarks.baselines.page import line, readme
+
+    peer, task = compared.AGENTS["ddpg"].peer, "Pendulum-v1"
+    random = -1207.555222701356
+    shared = {"agent": "ddpg", "task": task, "settings": {}, "versions": "", "commit": "abc", "machine": "m"}
+    done = [
+        {**shared, "system": system, "seed": seed, "return": random + gain}
+        for system, gains in ((OURS, (90, 90, 93)), (peer, (100, 100, 100)))
+        for seed, gain in enumerate(gains)
+    ]
+    assert line(done, "ddpg", task)[-2:] == ("91%", "**met**")
+    assert line(done[:-1], "ddpg", task)[-1] == "not measured"
+    assert readme(done).count("not measured") == 8
+    # What is done is not done again: all seeds of ours are one population.
+    assert not list(baselines.jobs(done, ["ddpg"], [task]))
+    assert list(baselines.jobs(done[1:-1], ["ddpg"], [task])) == [
+        (OURS, "ddpg", task, (0, 1, 2)),
+        (peer, "ddpg", task, (2,)),
+    ]

@@ -1,12 +1,13 @@
 """Our trainer, in slices of steps.
 
-ours_training ENV --seeds 0 1 ... [--fields JSON] [--workers N]: a population if there are several seeds;
-fields are what differs from the preset.
+ours_training ENV --seeds 0 1 ... [--agent NAME] [--fields JSON] [--workers N]: a population if there are several
+seeds; fields are what differs from the preset.
 """
 
 import argparse
 import json
 import time
+from typing import Any
 
 from benchmarks.processes import Answer, serve
 
@@ -14,6 +15,7 @@ from benchmarks.processes import Answer, serve
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("env")
+    parser.add_argument("--agent", default="sbeed")
     parser.add_argument("--seeds", type=int, nargs="+", required=True)
     parser.add_argument("--fields", type=json.loads, default={})
     parser.add_argument("--workers", type=int, default=0)
@@ -22,10 +24,11 @@ def main() -> None:
     import jax
 
     from sbeed.training.run import RunSpec, make_trainer
+    from sbeed.training.threads import lapack_on_one_thread
 
-    trainer = make_trainer(RunSpec(given.env, fields=given.fields), seeds=given.seeds, workers=given.workers)
-    config = trainer.config
-    per_round = config.steps_per_iteration
+    spec = RunSpec(given.env, agent=given.agent, fields=given.fields)
+    trainer = make_trainer(spec, seeds=given.seeds, workers=given.workers)
+    per_round = trainer.config.steps_per_iteration
 
     def train(steps: int) -> Answer:
         """Whole rounds, for a shorter one has as many updates."""
@@ -35,25 +38,50 @@ def main() -> None:
         return {"seconds": time.perf_counter() - begin, "steps": trainer.step - before}
 
     def evaluate(episodes: int) -> Answer:
-        return {"return": float(trainer.evaluate(episodes).returns.mean())}
+        by_seed = trainer.evaluate(episodes).returns.mean(1)
+        return {"return": float(by_seed.mean()), "by_seed": by_seed.tolist()}
 
-    serve(
-        {"train": train, "evaluate": evaluate},
-        device=jax.devices()[0].device_kind,
-        warmup=config.warmup,
-        settings={
-            "preset": "default",
-            "networks": f"pi, V, slow copies of both, twin Q, {' x '.join(map(str, config.hidden))}",
-            "batch": config.batch_size,
-            "k": config.k,
-            "updates per step": config.updates_per_iteration / per_round,
-            "in rounds of": per_round,
-            "gamma": config.gamma,
-            "warm-up": config.warmup,
-            "workers": given.workers,
-        },
-    )
+    with lapack_on_one_thread():  # as a run does
+        serve(
+            {"train": train, "evaluate": evaluate},
+            device=jax.devices()[0].device_kind,
+            warmup=trainer.config.warmup,
+            settings={**settings(given.agent, trainer.config), "workers": given.workers},
+        )
     trainer.close()
+
+
+NETWORKS = {
+    "sbeed": "pi, V, slow copies of both, twin Q",
+    "sac": "pi, twin Q and their slow copies",
+    "ddpg": "pi, Q and their slow copies",
+    "trpo": "pi and V",
+}
+
+
+def settings(agent: str, config: Any) -> dict[str, Any]:
+    """What sets the amount of arithmetic."""
+    networks = f"{NETWORKS[agent]}, {' x '.join(map(str, config.hidden))}"
+    if agent == "trpo":
+        return {
+            "preset": "default",
+            "networks": networks,
+            "batch of V": config.V_batch_size,
+            "steps of a round": config.steps_per_iteration,
+            "updates of V": config.V_updates,
+            "gamma": config.gamma,
+        }
+    of_sbeed = {"k": config.k, "long targets": config.long_targets or config.batch_size} if agent == "sbeed" else {}
+    return {
+        "preset": "default",
+        "networks": networks,
+        "batch": config.batch_size,
+        **of_sbeed,
+        "updates per step": config.updates_per_iteration / config.steps_per_iteration,
+        "in rounds of": config.steps_per_iteration,
+        "gamma": config.gamma,
+        "warm-up": config.warmup,
+    }
 
 
 if __name__ == "__main__":

@@ -112,11 +112,11 @@ def over_seeds(rows: Sequence[Mapping[str, Any]]) -> Series:
     steps = sorted(step for step, some in at.items() if len(some) == seeds)
     values = [np.array(at[step], float) for step in steps]  # of a return that was not finite, which is null: NaN
     mean = np.array([some.mean() for some in values])
-    half = np.array([_half_interval(some) for some in values])
+    half = np.array([half_interval(some) for some in values])
     return Series(np.array(steps), mean, mean - half, mean + half)
 
 
-def _half_interval(values: np.ndarray) -> float:
+def half_interval(values: np.ndarray) -> float:
     n = len(values)
     return 0.0 if n == 1 else float(stdtrit(n - 1, 0.975) * values.std(ddof=1) / np.sqrt(n))
 

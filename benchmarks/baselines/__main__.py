@@ -1,0 +1,84 @@
+"""`python -m benchmarks.baselines`: train what is missing, then write results/baselines. Takes hours."""
+
+import argparse
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+
+from benchmarks import rows
+from benchmarks.__main__ import commit, machine
+from benchmarks.baselines.compared import AGENTS, EPISODES, TASKS
+from benchmarks.baselines.page import readme
+from benchmarks.processes import ROOT, System
+from benchmarks.rows import OURS, Row
+
+OUT = ROOT / "results/baselines"
+Job = tuple[str, str, str, tuple[int, ...]]  # system, agent, task, seeds
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.baselines", description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=AGENTS, default=list(AGENTS), help="agents")
+    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
+    parser.add_argument("--system", choices=("ours", "peer"), help="default: both")
+    parser.add_argument("--at-once", type=int, default=1, help="processes, each with one thread")
+    parser.add_argument("--out", type=Path, default=OUT)
+    given = parser.parse_args()
+    file, origin = given.out / "rows.jsonl", {"commit": commit(), "machine": machine()}
+    missing = [job for job in jobs(rows.read(file), given.only, given.tasks) if given.system in (None, side(job))]
+    with ThreadPoolExecutor(given.at_once) as pool:
+        for done in as_completed([pool.submit(trained, job) for job in missing]):
+            found = [*rows.read(file), *(row | origin for row in done.result())]
+            rows.write(file, sorted(found, key=lambda row: (row["agent"], row["task"], row["system"], row["seed"])))
+            print(*(f"{r['system']} {r['agent']} {r['task']} {r['seed']}: {r['return']:.0f}" for r in done.result()))
+    (given.out / "README.md").write_text(readme(rows.read(file)))
+
+
+def side(job: Job) -> str:
+    return "ours" if job[0] == OURS else "peer"
+
+
+def jobs(done: list[Row], agents: list[str], tasks: list[str]) -> Iterator[Job]:
+    """Ours are populations, a peer is a process for each seed."""
+    known = {(row["system"], row["agent"], row["task"], row["seed"]) for row in done}
+    for agent in agents:
+        peer, seeds = AGENTS[agent].peer, tuple(range(AGENTS[agent].seeds))
+        for task in tasks:
+            if not all((OURS, agent, task, seed) in known for seed in seeds):
+                yield OURS, agent, task, seeds
+            yield from ((peer, agent, task, (seed,)) for seed in seeds if (peer, agent, task, seed) not in known)
+
+
+def trained(job: Job) -> list[Row]:
+    """A row for each seed: the return of the final policy."""
+    system, agent, task, seeds = job
+    compared = AGENTS[agent]
+    with process(job) as running:
+        seconds = running.ask("train", steps=compared.steps)["seconds"]
+        answer = running.ask("evaluate", episodes=EPISODES)
+        hello = running.hello
+    returns = answer.get("by_seed", [answer["return"]])
+    shared = {
+        "system": system,
+        "agent": agent,
+        "task": task,
+        "steps": compared.steps,
+        "seconds": round(seconds, 1),
+        "settings": hello["settings"],
+        "versions": hello.get("versions", ""),
+    }
+    return [{**shared, "seed": seed, "return": score} for seed, score in zip(seeds, returns, strict=True)]
+
+
+def process(job: Job) -> System:
+    system, agent, task, seeds = job
+    if system == OURS:
+        return System(
+            "ours_training", task, "--agent", agent, "--seeds", *seeds, "--fields", json.dumps(AGENTS[agent].fields)
+        )
+    return System("peer", AGENTS[agent].library, agent, task, 1, "--seed", *seeds, peer=True)
+
+
+if __name__ == "__main__":
+    main()
