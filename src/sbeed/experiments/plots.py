@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure, SubFigure
-from scipy.special import stdtrit
+
+from sbeed.experiments.stats import Series, over_seeds
 
 # Okabe and Ito's palette: told apart by every kind of colour vision.
 BLACK, ORANGE, SKY, GREEN, BLUE, VERMILLION, PURPLE = (
@@ -32,13 +33,6 @@ STYLE: dict[Any, Any] = {
     "svg.hashsalt": "sbeed",  # the same rows give the same file
     "mathtext.fontset": "cm",
 }
-
-
-class Series(NamedTuple):
-    x: np.ndarray
-    y: np.ndarray
-    lo: np.ndarray
-    hi: np.ndarray
 
 
 def theory_figure(rows: Iterable[Mapping[str, Any]]) -> Figure:
@@ -95,30 +89,6 @@ def learning_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
         for axes in places[len(panels) :]:
             axes.set_axis_off()
     return figure
-
-
-def over_seeds(rows: Sequence[Mapping[str, Any]]) -> Series:
-    """Mean return at each step and the 95% interval of that mean: y +- t(n - 1) s / sqrt(n), s with n - 1.
-
-    Steps at which some seeds are missing are left out: a mean over fewer seeds is one of something else. A run that was
-    stopped where it had just been evaluated has two rows of that step: the final one counts.
-    """
-    at: dict[int, list[float]] = {}
-    ends = {(row.get("seed"), row["step"]) for row in rows if row.get("final")}
-    for row in rows:
-        if row.get("final") or (row.get("seed"), row["step"]) not in ends:
-            at.setdefault(row["step"], []).append(row["return"])
-    seeds = max(map(len, at.values()))
-    steps = sorted(step for step, some in at.items() if len(some) == seeds)
-    values = [np.array(at[step], float) for step in steps]  # of a return that was not finite, which is null: NaN
-    mean = np.array([some.mean() for some in values])
-    half = np.array([_half_interval(some) for some in values])
-    return Series(np.array(steps), mean, mean - half, mean + half)
-
-
-def _half_interval(values: np.ndarray) -> float:
-    n = len(values)
-    return 0.0 if n == 1 else float(stdtrit(n - 1, 0.975) * values.std(ddof=1) / np.sqrt(n))
 
 
 def _variance(place: SubFigure, data: dict[str, Series]) -> None:
