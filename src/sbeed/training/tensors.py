@@ -114,7 +114,7 @@ def read_manifest(directory: Path, schema: int, kind: str, *, as_written: bool =
     """kind: what the directory should be, for a complaint: "saved model". as_written: byte for byte."""
     path = Path(directory) / MANIFEST
     try:
-        content = _read_file(path, _LARGEST_MANIFEST)
+        content = read_plain(path, _LARGEST_MANIFEST)
         manifest = json.loads(content.decode())  # UTF-8: bytes would be taken for whatever they look like
     except (FileNotFoundError, NotADirectoryError):
         raise DamagedModel(f"'{directory}' is not a {kind}: it holds no {MANIFEST}") from None
@@ -158,7 +158,7 @@ def read_tensors(path: Path, described: Description, like: Any) -> Any:
     base, each = _LARGEST_HEADER
     most = base + sum(each + np.dtype(leaf.dtype).itemsize * int(np.prod(leaf.shape)) for _, leaf in leaves)
     try:
-        content = _read_file(path, most)
+        content = read_plain(path, most)
     except (OSError, ValueError) as error:
         reason = "it is not there" if isinstance(error, FileNotFoundError) else error
         raise DamagedModel(f"'{path}' cannot be read ({reason})") from None
@@ -191,7 +191,7 @@ def state_of_file(path: Path, described: Description) -> str:
         return str(error)
 
 
-def _read_file(path: Path, most: int) -> bytes:
+def read_plain(path: Path, most: int) -> bytes:
     """A plain file of at most so many bytes."""
     with _open_plain(path) as file:
         size = os.fstat(file.fileno()).st_size
