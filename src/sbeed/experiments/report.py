@@ -17,7 +17,7 @@ from sbeed.experiments import laboratory, summary, svg
 from sbeed.experiments.markup import Markup, element, joined
 from sbeed.experiments.results import RUNS, Figure, Panel, Results, Run
 from sbeed.experiments.stats import Estimate
-from sbeed.experiments.tables import scrolling, table
+from sbeed.experiments.tables import table, titled
 from sbeed.experiments.words import duration, number
 from sbeed.training.rundir import CONFIG, METRICS
 
@@ -205,8 +205,7 @@ def _chances(one: summary.Comparison, labels: Sequence[str]) -> Markup:
     head = element("tr", element("td", ""), *(element("th", label, scope="col") for label in labels))
     rows = [element("tr", element("th", a, scope="row"), *(cell(a, b) for b in labels)) for a in labels]
     title = "Chance that a run of the row beats one of the column"
-    inside = joined(element("caption", title), element("thead", head), element("tbody", *rows))
-    return scrolling(element("table", inside, class_="chance"), title)
+    return titled(title, element("table", element("thead", head), element("tbody", *rows), class_="chance"))
 
 
 # ------------------------------------------------------------------------------------------------- what was run
@@ -226,7 +225,9 @@ def _runs(panel: Panel, folder: Path, at: Path) -> Markup:
     ]
     columns = ("", "seed", "steps", "final return", "wall time", "files")
     return element(
-        "details", element("summary", f"{panel.name}: {len(rows)} runs"), table("", columns, rows, range(1, 5))
+        "details",
+        element("summary", f"{panel.name}: {len(rows)} runs"),
+        table("Rows and configs", columns, rows, range(1, 5)),
     )
 
 

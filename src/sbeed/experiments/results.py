@@ -18,13 +18,16 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 
 from sbeed.experiments import stats
-from sbeed.training import files, rundir
-from sbeed.training.tensors import MANIFEST, DamagedModel, read_plain
+from sbeed.training import rundir
+from sbeed.training.plain import read_plain
 
-FIGURE, CLAIMS, THEORY, RUNS, RESULT = "figure.json", "claims.json", "theory.csv", "runs", "result.json"
+FIGURE, CLAIMS, THEORY, RUNS = "figure.json", "claims.json", "theory.csv", "runs"
+RESULT, MANIFEST = "result.json", "manifest.json"
 AXES = ("step", "iteration")
-_MOST_BYTES = {name: 2**24 for name in (FIGURE, CLAIMS, THEORY, RESULT, rundir.CONFIG)} | {rundir.METRICS: 2**26}
-_MOST_RUNS = 10_000
+_MOST_BYTES = {name: 2**24 for name in (FIGURE, CLAIMS, THEORY, RESULT, MANIFEST, rundir.CONFIG)} | {
+    rundir.METRICS: 2**26
+}
+_MOST_PANELS, _MOST_RUNS = 100, 10_000
 _MOST_LETTERS = 300  # of a name
 _LARGEST = 1e100  # beyond it squares and sums are no numbers any more
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
@@ -108,8 +111,8 @@ def read_figure(path: Path) -> Figure:
     file = path / FIGURE
     found = _read_json(file)
     try:
-        if sum(len(panel["runs"]) for panel in found["panels"]) > _MOST_RUNS:
-            raise ValueError(f"more than {_MOST_RUNS} runs")
+        if len(found["panels"]) > _MOST_PANELS or sum(len(panel["runs"]) for panel in found["panels"]) > _MOST_RUNS:
+            raise ValueError(f"more than {_MOST_PANELS} panels, or {_MOST_RUNS} runs")
         figure = Figure(
             path,
             _name(found["name"]),
@@ -147,8 +150,9 @@ def _asked_run(run: Mapping[str, Any]) -> Run:
 
 
 def _read_run(path: Path, run: Run) -> Run:
-    if path.is_symlink():
-        raise ValueError(f"'{path}' is a link, which may lead anywhere")
+    for place in (path, path / rundir.MODEL):
+        if place.is_symlink():
+            raise ValueError(f"'{place}' is a link, which may lead anywhere")
     if not (path / rundir.CONFIG).exists():
         return run
     config = rundir.parse_config(_text(path / rundir.CONFIG), path / rundir.CONFIG)
@@ -198,15 +202,9 @@ def _iterations(rows: list[dict[str, Any]], steps: np.ndarray, config: Mapping[s
 
 def _versions(path: Path) -> Mapping[str, Any]:
     """Of the packages that the run was made with, as far as its files say."""
-    found: Any = None
-    if (path / RESULT).exists():
-        result = _read_json(path / RESULT)
-        found = result.get("versions") if isinstance(result, dict) else None
-    elif (path / rundir.MODEL / MANIFEST).exists():
-        try:
-            found = files.read_manifest(path / rundir.MODEL).get("versions")
-        except DamagedModel:  # that is for `sbeed inspect` to say
-            found = None
+    there = next((file for file in (path / RESULT, path / rundir.MODEL / MANIFEST) if file.exists()), None)
+    said = _read_json(there) if there else {}
+    found = said.get("versions") if isinstance(said, dict) else None
     return found if isinstance(found, dict) else {}
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sbeed.experiments.markup import Markup, element
+from sbeed.experiments.markup import Markup, element, joined
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], numbers: Iterable[int] = ()) -> Markup:
@@ -18,10 +18,10 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], num
         )
         for first, *rest in rows
     ]
-    caption = element("caption", title) if title else ""
-    return scrolling(element("table", caption, element("thead", head), element("tbody", *body)), title or "runs")
+    return titled(title, element("table", element("thead", head), element("tbody", *body)))
 
 
-def scrolling(table: Markup, title: str) -> Markup:
-    """A wide table scrolls by itself, the page never; by keys too."""
-    return element("div", table, class_="scroll", tabindex=0, role="region", aria_label=title)
+def titled(title: str, table: Markup) -> Markup:
+    """A wide table scrolls by itself, by keys too; the page and the title never do."""
+    scrolling = element("div", table, class_="scroll", tabindex=0, role="region", aria_label=title)
+    return joined(element("h4", title), scrolling)

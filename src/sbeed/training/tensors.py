@@ -9,11 +9,8 @@ at what is on the disk takes none.
 import hashlib
 import json
 import os
-import stat
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
-from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +18,8 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load as parse
 from safetensors.numpy import save as tensor_bytes
+
+from sbeed.training.plain import open_plain, read_plain
 
 MANIFEST = "manifest.json"
 _PACKAGES = ("sbeed", "jax", "equinox", "gymnasium", "numpy")
@@ -179,7 +178,7 @@ def read_tensors(path: Path, described: Description, like: Any) -> Any:
 def state_of_file(path: Path, described: Description) -> str:
     """ "whole", or what is wrong with the file, which is read piece by piece."""
     try:
-        with _open_plain(path) as file:
+        with open_plain(path) as file:
             size = os.fstat(file.fileno()).st_size
             if size != described["bytes"]:
                 return f"has {size} bytes"
@@ -189,26 +188,6 @@ def state_of_file(path: Path, described: Description) -> str:
         return "not there"
     except (OSError, ValueError) as error:
         return str(error)
-
-
-def read_plain(path: Path, most: int) -> bytes:
-    """A plain file of at most so many bytes."""
-    with _open_plain(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        if size > most:
-            raise ValueError(f"it has {size} bytes, more than the {most} that it could need")
-        return file.read(most)
-
-
-@contextmanager
-def _open_plain(path: Path) -> Iterator[BufferedReader]:
-    """A link could lead anywhere, a pipe would never end: neither is opened."""
-    # Not to wait for a pipe's other end before it is known to be one.
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise ValueError("it is not a plain file")
-        yield file
 
 
 def _kind(dtype: np.dtype, shape: tuple[int, ...]) -> dict[str, Any]:

@@ -80,7 +80,8 @@
     };
     chart.addEventListener("pointermove", follow);
     chart.addEventListener("pointerdown", follow);
-    chart.addEventListener("pointerleave", hide);
+    // A finger leaves whenever it is lifted: what it touched stays to be read, until it touches something else.
+    chart.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && hide());
     chart.addEventListener("blur", hide);
     chart.addEventListener("keydown", (event) => {
       const step = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }[event.key];
@@ -93,4 +94,5 @@
       show(chart, place.left + (data.place(data.every[data.at]) / chart.viewBox.baseVal.width) * place.width, place.top + place.height / 3);
     });
   }
+  document.addEventListener("pointerdown", (event) => event.target.closest("svg.chart") || hide());
 })();
