@@ -152,6 +152,10 @@ HOSTILE = {
     "a seed that is none": lambda folder: _about(folder, panels=[_panel(("a", -1, "over"))]),
     "a name beyond reading": lambda folder: _about(folder, name="x" * 10**6),
     "runs beyond counting": lambda folder: _about(folder, panels=[_panel(*[("a", 0, "over")] * 10_001)]),
+    "labels beyond counting": lambda folder: _about(
+        folder, panels=[_panel(*((str(i), 0, "over") for i in range(101)))]
+    ),
+    "a label that is a list": lambda folder: _about(folder, panels=[_panel((["a"], 0, "over"))]),
     "panels beyond counting": lambda folder: _about(folder, panels=[_panel()] * 101),
     "a file beyond memory": _large,
     "rows that are lists": _rows(b"[1]\n"),

@@ -102,6 +102,13 @@ def test_the_bootstrap_finds_the_spread_of_a_mean():
     assert found.value == pytest.approx(values.mean())
 
 
+def test_many_draws_in_parts_are_the_same_bootstrap(monkeypatch):
+    values = np.random.default_rng(0).normal(size=20)
+    whole = stats.overall_iqm([values])
+    monkeypatch.setattr(stats, "_AT_ONCE", 700)  # 35 draws at a time
+    np.testing.assert_allclose(stats.overall_iqm([values]), whole)
+
+
 def test_runs_are_drawn_within_their_task():
     # Each task's runs are all alike: whatever is drawn, the result is the same.
     found = stats.bootstrap(lambda tasks: np.concatenate(tasks, 1).mean(1), [np.full(5, 1.0), np.full(3, 9.0)])

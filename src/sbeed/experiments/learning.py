@@ -223,17 +223,12 @@ def _origin(run: Run) -> str:
 def draw(runs: Sequence[Run]) -> Figure:
     """A panel per task, a colour per preset."""
     tasks = sorted({run.task for run in runs}, key=lambda task: (task not in TASKS, [*TASKS, task].index(task), task))
-    columns = min(len(tasks), 3)
-    lines = -(-len(tasks) // columns)
     with rc_context(plots.STYLE):
-        figure = Figure(figsize=(4.4 * columns, 0.6 + 3.1 * lines), layout="constrained", facecolor="white")
-        places = np.asarray(figure.subplots(lines, columns, squeeze=False)).ravel()
+        figure, places = plots.grid(len(tasks), legend=0.6)
         for axes, task in zip(places, tasks):
             _panel(axes, task, [run for run in runs if run.task == task])
-        for axes in places[::columns]:
+        for axes in places[::3]:
             axes.set_ylabel("evaluation return")
-        for axes in places[len(tasks) :]:
-            axes.set_axis_off()
         presets = [preset for preset in COLOURS if any(run.preset == preset for run in runs)]
         keys = [Line2D([], [], color=COLOURS[preset], lw=2, label=preset) for preset in presets]
         keys += [Line2D([], [], color=plots.GREY, lw=0.8, label="one seed")]

@@ -84,7 +84,7 @@ def learning_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
         for env in dict.fromkeys(row["env"] for row in rows):
             panels.setdefault(env, {})[label] = over_seeds([row for row in rows if row["env"] == env])
     with rc_context(STYLE):
-        figure, places = grid(len(panels), width=5, height=3.8)
+        figure, places = grid(len(panels), width=5.6, height=3.8)
         for axes, (env, named) in zip(places, panels.items()):
             for label, series in named.items():
                 _line(axes, series, list(named).index(label), label)

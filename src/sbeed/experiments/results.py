@@ -27,7 +27,7 @@ AXES = ("step", "iteration")
 _MOST_BYTES = {name: 2**24 for name in (FIGURE, CLAIMS, THEORY, RESULT, MANIFEST, rundir.CONFIG)} | {
     rundir.METRICS: 2**26
 }
-_MOST_PANELS, _MOST_RUNS = 100, 10_000
+_MOST_PANELS, _MOST_RUNS, _MOST_LABELS = 100, 10_000, 100
 _MOST_LETTERS = 300  # of a name
 _LARGEST = 1e100  # beyond it squares and sums are no numbers any more
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
@@ -111,8 +111,13 @@ def read_figure(path: Path) -> Figure:
     file = path / FIGURE
     found = _read_json(file)
     try:
-        if len(found["panels"]) > _MOST_PANELS or sum(len(panel["runs"]) for panel in found["panels"]) > _MOST_RUNS:
-            raise ValueError(f"more than {_MOST_PANELS} panels, or {_MOST_RUNS} runs")
+        for word, most, count in (
+            ("panels", _MOST_PANELS, len(found["panels"])),
+            ("runs", _MOST_RUNS, sum(len(panel["runs"]) for panel in found["panels"])),
+            ("labels", _MOST_LABELS, len({run["label"] for panel in found["panels"] for run in panel["runs"]})),
+        ):
+            if count > most:
+                raise ValueError(f"it has {count} {word}, more than {most}")
         figure = Figure(
             path,
             _name(found["name"]),

@@ -1,5 +1,6 @@
 """Statistics of runs: arrays in, arrays out. What is estimated from a few seeds comes with its interval."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -9,6 +10,7 @@ from scipy.special import stdtrit
 MOST_POINTS = 500  # of a curve: more than a picture can show
 PAPER_LEVEL, LEVEL = 0.5, 0.95
 DRAWS = 2_000  # of the bootstrap
+_AT_ONCE = 2**24  # numbers
 
 
 class Series(NamedTuple):
@@ -99,8 +101,13 @@ def bootstrap(
     statistic: takes as many groups, whose scores have one more axis before that of the runs, and keeps it.
     """
     rng = np.random.default_rng(seed)
-    drawn = [[runs[rng.integers(len(runs), size=(draws, len(runs)))] for runs in tasks] for tasks in groups]
-    lo, hi = np.quantile(statistic(*drawn), [(1 - level) / 2, (1 + level) / 2], axis=0)
+    # Pairs of runs are the most that a statistic looks at; so many draws at once as memory bears.
+    at_once = max(1, _AT_ONCE // max(1, math.prod(sum(runs.size for runs in tasks) for tasks in groups)))
+    found = [
+        statistic(*([runs[rng.integers(len(runs), size=(some, len(runs)))] for runs in tasks] for tasks in groups))
+        for some in [at_once] * (draws // at_once) + [draws % at_once]
+    ]
+    lo, hi = np.quantile(np.concatenate(found), [(1 - level) / 2, (1 + level) / 2], axis=0)
     return Estimate(statistic(*([runs[None] for runs in tasks] for tasks in groups))[0], lo, hi)
 
 
