@@ -79,7 +79,7 @@ def hostile(folder):
     runs = []
     for seed in range(2):
         write_run(folder, f"evil-{seed}", config, rows_of([1.0, 2.0 + seed], seed=seed, env=EVIL))
-        (folder / "runs" / f"evil-{seed}" / "result.json").write_text(json.dumps({"versions": {EVIL: EVIL}}))
+        (folder / "runs" / f"evil-{seed}" / "result.json").write_text(json.dumps({"outcome": EVIL, "message": EVIL}))
         runs += [
             {"label": label, "seed": seed, "id": f"evil-{seed}"} for label in (EVIL, "\ud800 javascript:pwned=1\x00")
         ]
@@ -89,4 +89,5 @@ def hostile(folder):
         "panel,series,x,y,lo,hi\n" + "".join(f'a,"{EVIL.replace(chr(34), "")}",{x},1,1,1\n' for x in (1, 2))
     )
     panels = [{"name": EVIL, "env": EVIL, "x": "step", "runs": runs}]
-    return write_figure(folder, panels, name=EVIL, title=EVIL, scale=EVIL, executor=EVIL, machine=EVIL)
+    words = dict.fromkeys(("name", "title", "scale", "executor", "machine"), EVIL)
+    return write_figure(folder, panels, versions={EVIL: EVIL}, **words)

@@ -81,9 +81,38 @@ def test_a_folder_of_figures_and_claims(tmp_path):
     assert found.theory == [{"panel": "a", "series": "eta=0", "x": 0, "y": 1, "lo": 1, "hi": 1}]
 
 
-def test_versions_come_from_the_result(folder):
-    (folder / "runs" / "over" / "result.json").write_text(json.dumps({"versions": {"jax": "0.10.2"}}))
-    assert results.read_figure(folder).runs[0].versions == {"jax": "0.10.2"}
+def test_a_run_that_diverged_is_over_and_scores_nothing(tmp_path):
+    write_run(tmp_path, "good", CONFIG, rows_of([1.0, 2.0, 3.0]))
+    write_run(tmp_path, "late", CONFIG, rows_of([1.0, 2.0, 9.0], seed=1)[:2])
+    write_run(tmp_path, "worse", CONFIG, rows_of([1.0, 1.0, 1.0]))
+    (tmp_path / "runs" / "early").mkdir()  # before its first row: nothing else is left of it
+    for id in ("late", "early"):
+        (tmp_path / "runs" / id / "result.json").write_text('{"outcome": "diverged", "return": null}')
+    runs = [("a", 0, "good"), ("a", 1, "late"), ("a", 2, "early"), ("b", 0, "worse")]
+    figure = results.read_figure(write_figure(tmp_path, [_panel(*runs)], versions={"jax": "0.10.2"}))
+    assert figure.versions == {"jax": "0.10.2"}
+    assert [run.diverged for run in figure.runs] == [False, True, True, False]
+    final = summary.finals(figure.panels[0])["a"]
+    assert (final.mean.value, final.diverged) == (3, 2)
+    (one,) = summary.comparisons(figure)
+    # Scores 1, 0, 0 against 0: a win and two ties.
+    assert one.improvement["a", "b"].value == pytest.approx((1 + 0.5 + 0.5) / 3)
+
+
+def test_the_same_runs_over_the_other_axis_are_one_panel(tmp_path):
+    write_run(tmp_path, "a", CONFIG, rows_of([1.0, 2.0, 3.0]))
+    write_run(tmp_path, "b", CONFIG, rows_of([1.0, 2.0, 5.0]))
+    runs = [("a", 0, "a"), ("b", 0, "b")]
+    both = [_panel(*runs, x="iteration"), _panel(*runs, x="step")]
+    (panel,) = results.read_figure(write_figure(tmp_path, both)).panels
+    assert panel.x == "iteration"  # the first
+
+
+def test_a_long_iteration_counts_with_its_last_evaluation(tmp_path):
+    rows = [{**row, "iteration": i} for i, row in zip((1, 1, 2), rows_of([1.0, 2.0, 3.0]))]
+    write_run(tmp_path, "r", {**CONFIG, "trajectories_per_iteration": 52}, rows)
+    (run,) = results.read_figure(write_figure(tmp_path, [_panel(("a", 0, "r"))])).runs
+    np.testing.assert_array_equal(run.curves["iteration"], [[1, 2], [2, 3]])
 
 
 def test_shared_labels_are_compared_over_all_tasks_others_panel_by_panel(tmp_path):
@@ -167,7 +196,7 @@ HOSTILE = {
     "a link to rows": _link("runs/over/metrics.jsonl"),
     "a link to a run": _link("runs/over"),
     "a link to all runs": _link("runs"),
-    "a link to a model": lambda folder: (folder / "runs" / "over" / "model").symlink_to("/"),
+    "versions that are a number": lambda folder: _about(folder, versions=3),
     "a link to the figure": _link("figure.json"),
     "a config that calls": lambda f: (f / "runs/over/config.yaml").write_text("a: !!python/object/apply:os.abort []"),
     "claims that are none": lambda folder: (folder / "claims.json").write_text('[{"name": 7}]'),

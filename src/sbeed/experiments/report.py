@@ -60,10 +60,11 @@ def _digest(text: str) -> str:
 
 
 def _figure(figure: Figure, i: int, at: Path) -> Markup:
-    done = sum(run.final is not None for run in figure.runs)
+    runs = {run.id: run for run in figure.runs}.values()  # one may be in several panels
+    done = sum(run.final is not None or run.diverged for run in runs)
     facts = {
         "figure": figure.name,
-        "runs finished": f"{done} of {len(figure.runs)}",
+        "runs finished": f"{done} of {len(runs)}",
         **figure.facts,
         "wall time": duration(figure.seconds) if figure.seconds is not None else "–",
     }
@@ -82,7 +83,7 @@ def _figure(figure: Figure, i: int, at: Path) -> Markup:
         *(_runs(panel, figure.path, at) for panel in figure.panels),
         element("h3", "Configs"),
         *(_config(panel, label) for panel in figure.panels for label in panel.labels),
-        _versions(figure.runs),
+        _versions(figure),
         class_="figure",
         id=f"figure-{i}",
     )
@@ -144,7 +145,7 @@ def _chart(panel: Panel, order: Sequence[str], version: str, axis: str) -> Marku
 
 _FINALS = (
     "Of the last parameters, deterministic policy, never the best checkpoint. Mean with its 95% interval (Student's t "
-    "over the seeds); interquartile mean with its 95% bootstrap interval. Runs that are not over are left out."
+    "over the seeds); interquartile mean with its 95% bootstrap interval. Of runs that are over and did not diverge."
 )
 
 
@@ -156,7 +157,7 @@ def _finals(panel: Panel, styles: Mapping[str, str]) -> Markup:
         rows.append(
             (
                 _keyed(label, styles),
-                f"{len(found)} of {asked}",
+                f"{len(found)} of {asked}" + (f", {final.diverged} diverged" if final.diverged else ""),
                 f"{number(float(mean.value))} ± {number(float(mean.hi - mean.value))}" if mean else "–",
                 _interval(iqm) if iqm else "–",
                 " / ".join(number(value) for value in final.by_seed.values()),
@@ -217,7 +218,7 @@ def _runs(panel: Panel, folder: Path, at: Path) -> Markup:
             run.label,
             run.seed,
             f"{run.steps:,}",
-            number(run.final),
+            "diverged" if run.diverged else number(run.final),
             duration(run.seconds) if run.seconds is not None else "–",
             _links(run, folder, at),
         )
@@ -249,8 +250,6 @@ def _config(panel: Panel, label: str) -> Markup:
     return element("details", element("summary", f"{panel.name}, {label}"), element("pre", text, tabindex=0))
 
 
-def _versions(runs: Sequence[Run]) -> Markup:
-    """Each set of versions that a run was made with, once."""
-    every = dict.fromkeys(", ".join(f"{name} {said}" for name, said in run.versions.items()) for run in runs)
-    found = [words for words in every if words]
-    return element("p", f"Versions: {'; '.join(found)}.", class_="note") if found else joined()
+def _versions(figure: Figure) -> Markup:
+    words = ", ".join(f"{name} {version}" for name, version in figure.versions.items())
+    return element("p", f"Versions: {words}.", class_="note") if words else joined()

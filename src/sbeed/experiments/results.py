@@ -1,8 +1,8 @@
 """A figure's folder, read back: what was asked, and what its runs have left so far. Data, never trusted.
 
-figure.json            name, title, scale, executor, machine, seconds, and the panels: name, env, x, and of each run
-                       the label, the seed and the id
-runs/<id>/             a run's directory: config.yaml, metrics.jsonl; result.json and model/ where there are any
+figure.json            name, title, scale, executor, machine, versions, seconds, and the panels: name, env, x, and of
+                       each run the label, the seed and the id
+runs/<id>/             a run's directory: config.yaml, metrics.jsonl; its outcome from result.json, where there is one
 claims.json            what `sbeed theory --json` printed, in the folder or in one below it
 theory.csv             what `sbeed figure theory` wrote, there too
 """
@@ -11,7 +11,7 @@ import csv
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
@@ -22,11 +22,9 @@ from sbeed.training import rundir
 from sbeed.training.plain import read_plain
 
 FIGURE, CLAIMS, THEORY, RUNS = "figure.json", "claims.json", "theory.csv", "runs"
-RESULT, MANIFEST = "result.json", "manifest.json"
+RESULT = "result.json"
 AXES = ("step", "iteration")
-_MOST_BYTES = {name: 2**24 for name in (FIGURE, CLAIMS, THEORY, RESULT, MANIFEST, rundir.CONFIG)} | {
-    rundir.METRICS: 2**26
-}
+_MOST_BYTES = {name: 2**24 for name in (FIGURE, CLAIMS, THEORY, RESULT, rundir.CONFIG)} | {rundir.METRICS: 2**26}
 _MOST_PANELS, _MOST_RUNS, _MOST_LABELS = 100, 10_000, 100
 _MOST_LETTERS = 300  # of a name
 _LARGEST = 1e100  # beyond it squares and sums are no numbers any more
@@ -43,8 +41,8 @@ class Run(NamedTuple):
     curves: Mapping[str, stats.Curve] = {}  # by axis; in iterations where the rows or the config tell
     steps: int = 0
     final: float | None = None
+    diverged: bool = False
     seconds: float | None = None
-    versions: Mapping[str, Any] = {}
 
 
 class Panel(NamedTuple):
@@ -67,6 +65,7 @@ class Figure(NamedTuple):
     title: str
     panels: tuple[Panel, ...]
     facts: Mapping[str, str]  # scale, executor, machine
+    versions: Mapping[str, Any]  # of packages
     seconds: float | None
 
     @property
@@ -122,8 +121,9 @@ def read_figure(path: Path) -> Figure:
             path,
             _name(found["name"]),
             _name(found["title"]),
-            panels=tuple(_asked_panel(panel) for panel in found["panels"]),
+            panels=_without_repeats(map(_asked_panel, found["panels"])),
             facts={word: _name(found.get(word) or "–") for word in ("scale", "executor", "machine")},
+            versions=dict(found.get("versions", {})),
             seconds=_finite(found.get("seconds")),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -145,6 +145,14 @@ def _asked_panel(panel: Mapping[str, Any]) -> Panel:
     return Panel(_name(panel["name"]), _name(panel["env"]), panel["x"], tuple(map(_asked_run, panel["runs"])))
 
 
+def _without_repeats(panels: Iterable[Panel]) -> tuple[Panel, ...]:
+    """One that shows the same runs over the other axis is no other panel: what is read is drawn over both."""
+    found: dict[tuple[Any, ...], Panel] = {}
+    for panel in panels:
+        found.setdefault((panel.name, panel.env, *(run[:3] for run in panel.runs)), panel)
+    return tuple(found.values())
+
+
 def _asked_run(run: Mapping[str, Any]) -> Run:
     id, seed = run["id"], run["seed"]
     if not (isinstance(id, str) and _ID.fullmatch(id)):
@@ -155,31 +163,27 @@ def _asked_run(run: Mapping[str, Any]) -> Run:
 
 
 def _read_run(path: Path, run: Run) -> Run:
-    for place in (path, path / rundir.MODEL):
-        if place.is_symlink():
-            raise ValueError(f"'{place}' is a link, which may lead anywhere")
-    if not (path / rundir.CONFIG).exists():
-        return run
-    config = rundir.parse_config(_text(path / rundir.CONFIG), path / rundir.CONFIG)
+    if path.is_symlink():
+        raise ValueError(f"'{path}' is a link, which may lead anywhere")
+    if (path / RESULT).exists():
+        result = _read_json(path / RESULT)
+        run = run._replace(diverged=isinstance(result, dict) and result.get("outcome") == "diverged")
+    if (path / rundir.CONFIG).exists():
+        run = run._replace(config=rundir.parse_config(_text(path / rundir.CONFIG), path / rundir.CONFIG))
     rows, file = [], path / rundir.METRICS
     if file.exists():
         found = rundir.parse_rows(_text(file).splitlines(keepends=True), file)
         rows = [_checked(row, file) for row in found if row.get("seed", run.seed) == run.seed]
     if not rows:
-        return run._replace(config=config)
+        return run
     steps, returns = stats.curve(rows)
-    asked = config.get("steps")
+    asked = run.config.get("steps")
     over = rows[-1]["final"] and not (_is_count(asked) and steps[-1] < asked)  # a run that was stopped has a final row
-    curves = {"step": (steps, returns)}
-    if (iterations := _iterations(rows, steps, config)) is not None:
-        curves["iteration"] = (iterations, returns)
     return run._replace(
-        config=config,
-        curves=curves,
+        curves={"step": (steps, returns), **_over_iterations(rows, steps, returns, run.config)},
         steps=int(steps[-1]),
-        final=rows[-1]["return"] if over else None,
+        final=rows[-1]["return"] if over and not run.diverged else None,
         seconds=rows[-1]["seconds"],
-        versions=_versions(path),
     )
 
 
@@ -194,23 +198,18 @@ def _checked(row: Mapping[str, Any], file: Path) -> dict[str, Any]:
     }
 
 
-def _iterations(rows: list[dict[str, Any]], steps: np.ndarray, config: Mapping[str, Any]) -> np.ndarray | None:
-    """As the rows count them, or as many as their steps make; rounds of whole trajectories do not tell how many."""
+def _over_iterations(
+    rows: list[dict[str, Any]], steps: np.ndarray, returns: np.ndarray, config: Mapping[str, Any]
+) -> dict[str, stats.Curve]:
+    """As the rows count them, else as many as their steps make; rounds of whole trajectories do not tell how many."""
     counted = {row["step"]: row["iteration"] for row in rows if "iteration" in row}
     if all(step in counted for step in steps):
-        found = np.array([counted[step] for step in steps])
-        return found if np.all(np.diff(found) > 0) else None
+        iterations = np.array([counted[step] for step in steps])
+        last = np.append(np.diff(iterations) > 0, True)  # of an iteration; a long one is evaluated more than once
+        return {"iteration": (iterations[last], returns[last])} if np.all(np.diff(iterations) >= 0) else {}
     each = config.get("steps_per_iteration")
     known = _is_count(each) and each and config.get("trajectories_per_iteration") is None
-    return steps / each if known else None
-
-
-def _versions(path: Path) -> Mapping[str, Any]:
-    """Of the packages that the run was made with, as far as its files say."""
-    there = next((file for file in (path / RESULT, path / rundir.MODEL / MANIFEST) if file.exists()), None)
-    said = _read_json(there) if there else {}
-    found = said.get("versions") if isinstance(said, dict) else None
-    return found if isinstance(found, dict) else {}
+    return {"iteration": (steps / each, returns)} if known else {}
 
 
 def _read_claims(file: Path) -> list[Mapping[str, Any]]:

@@ -15,7 +15,7 @@ VERSIONS = {
 }
 AXES = {"step": "environment steps", "iteration": "iterations"}
 THRESHOLDS = np.linspace(0, 1, 101)
-SCORE = "score: 0 is the lowest final return of any run on the task, 1 the highest"
+SCORE = "score: 0 is the lowest final return of any run on the task, 1 the highest"  # and 0 is what a diverged run has
 
 
 def curves(panel: Panel, version: str, x: str) -> dict[str, Series]:
@@ -30,6 +30,7 @@ class Final(NamedTuple):
     """The final returns of a label; those of runs that have none are left out of the estimates."""
 
     by_seed: Mapping[int, float | None]
+    diverged: int
     mean: Estimate | None
     iqm: Estimate | None
 
@@ -41,6 +42,7 @@ def finals(panel: Panel) -> dict[str, Final]:
         some = len(values) > 0
         found[label] = Final(
             {run.seed: run.final for run in panel.of(label)},
+            sum(run.diverged for run in panel.of(label)),
             stats.mean(values) if some else None,
             stats.overall_iqm([values]) if some else None,
         )
@@ -89,5 +91,7 @@ def _values(panel: Panel, label: str) -> np.ndarray:
 
 
 def _scores(panel: Panel, label: str) -> np.ndarray:
+    """A run that diverged is no better than the lowest; left out, it would flatter its label."""
     every = np.concatenate([_values(panel, label) for label in panel.labels])
-    return (_values(panel, label) - every.min()) / (np.ptp(every) or 1)
+    found = (_values(panel, label) - every.min()) / (np.ptp(every) or 1)
+    return np.append(found, np.zeros(sum(run.diverged for run in panel.of(label))))

@@ -90,7 +90,7 @@ def key(style: str) -> Markup:
     return element("svg", line, viewBox="0 0 26 10", class_=f"key {style}", aria_hidden="true")
 
 
-def ticks(lo: float, hi: float, most: int = 5) -> list[float]:
+def ticks(lo: float, hi: float, most: int = 7) -> list[float]:
     """Round numbers, 1, 2 or 5 times a power of ten apart, within [lo, hi]."""
     step = 10.0 ** math.floor(math.log10((hi - lo) / most))
     step *= next(times for times in (1, 2, 5, 10) if (hi - lo) / (step * times) <= most)
