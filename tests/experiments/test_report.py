@@ -109,7 +109,7 @@ def test_nothing_is_fetched(page):
 
 
 def test_what_is_in_files_never_becomes_markup(tmp_path):
-    clean = Page(_page(ablation(tmp_path / "clean", values=(0.1, 0.2), seeds=1)))
+    clean = Page(_page(ablation(tmp_path / "clean", values=(0.1, 0.2), seeds=2)))
     text = _page(hostile(tmp_path / "evil"))
     page = Page(text)
     assert {name for name, _ in page.elements} <= {name for name, _ in clean.elements} | {"strong"}  # of a claim
@@ -136,6 +136,13 @@ def test_a_figure_of_which_nothing_has_begun(tmp_path):
     assert "No run has rows yet." in page.words("p")
     assert "0 of 1" in page.words("dd")
     assert "not begun" in page.words("td")
+
+
+def test_one_run_has_no_interval(tmp_path):
+    write_run(tmp_path, "r", {}, rows_of([23.24]))
+    runs = [{"label": "a", "seed": 0, "id": "r"}]
+    page = Page(_page(write_figure(tmp_path, [{"name": "A", "env": "B", "x": "step", "runs": runs}])))
+    assert "1 of 1 23.2 – 23.2" in page.words("td")
 
 
 def test_claims_that_fail_are_seen(tmp_path):

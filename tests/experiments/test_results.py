@@ -88,15 +88,19 @@ def test_a_run_that_diverged_is_over_and_scores_nothing(tmp_path):
     (tmp_path / "runs" / "early").mkdir()  # before its first row: nothing else is left of it
     for id in ("late", "early"):
         (tmp_path / "runs" / id / "result.json").write_text('{"outcome": "diverged", "return": null}')
-    runs = [("a", 0, "good"), ("a", 1, "late"), ("a", 2, "early"), ("b", 0, "worse")]
+    runs = [("a", 0, "good"), ("a", 1, "late"), ("a", 2, "early"), ("b", 0, "worse"), ("b", 0, "worse")]
     figure = results.read_figure(write_figure(tmp_path, [_panel(*runs)], versions={"jax": "0.10.2"}))
     assert figure.versions == {"jax": "0.10.2"}
-    assert [run.diverged for run in figure.runs] == [False, True, True, False]
+    assert [run.diverged for run in figure.runs] == [False, True, True, False, False]
     final = summary.finals(figure.panels[0])["a"]
     assert (final.mean.value, final.diverged) == (3, 2)
     (one,) = summary.comparisons(figure)
-    # Scores 1, 0, 0 against 0: a win and two ties.
+    # Scores 1, 0, 0 against 0, 0: of three one wins and two tie.
     assert one.improvement["a", "b"].value == pytest.approx((1 + 0.5 + 0.5) / 3)
+
+
+def test_one_run_alone_is_compared_with_nothing(tmp_path):
+    assert summary.comparisons(results.read_figure(ablation(tmp_path, seeds=1))) == []
 
 
 def test_the_same_runs_over_the_other_axis_are_one_panel(tmp_path):

@@ -153,12 +153,15 @@ def _finals(panel: Panel, styles: Mapping[str, str]) -> Markup:
     rows = []
     for label, final in summary.finals(panel).items():
         asked, found = len(final.by_seed), [value for value in final.by_seed.values() if value is not None]
-        mean, iqm = final.mean, final.iqm
+        several = len(found) > 1  # else there is no interval
+        mean, iqm = final.mean if several else None, final.iqm if several else None
         rows.append(
             (
                 _keyed(label, styles),
                 f"{len(found)} of {asked}" + (f", {final.diverged} diverged" if final.diverged else ""),
-                f"{number(float(mean.value))} ± {number(float(mean.hi - mean.value))}" if mean else "–",
+                f"{number(float(mean.value))} ± {number(float(mean.hi - mean.value))}"
+                if mean
+                else number(found[0] if found else None),
                 _interval(iqm) if iqm else "–",
                 " / ".join(number(value) for value in final.by_seed.values()),
             )

@@ -70,9 +70,9 @@ def comparisons(figure: Figure) -> list[Comparison]:
 
 
 def _shared(panels: Sequence[Panel]) -> list[str]:
-    """Labels with final returns in each."""
+    """Labels with several runs in each that are over: one alone tells nothing of chance."""
     labels = dict.fromkeys(label for panel in panels for label in panel.labels)
-    return [label for label in labels if all(len(_values(panel, label)) for panel in panels)]
+    return [label for label in labels if all(len(_scores(panel, label)) > 1 for panel in panels)]
 
 
 def _compare(title: str, order: Sequence[str], panels: Sequence[Panel], labels: Sequence[str]) -> Comparison:
