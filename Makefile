@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo theory results bench bench-learning bench-baselines bench-reliability test install lint types imports pytest lock wheel clean
+.PHONY: demo theory results bench bench-learning bench-baselines bench-reliability test test-browser install lint types imports pytest lock wheel clean
 
 # Pendulum from nothing to solved; small networks suffice for it.
 demo: install
@@ -51,6 +51,14 @@ imports: install
 
 pytest: install
 	$(BIN)/pytest -n 2 --dist worksteal
+
+# The report in a real browser. Debian's Chromium is installed where that may be; without one this fails.
+test-browser: install
+	@command -v chromium > /dev/null \
+		|| { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && { apt-get update --quiet=2 || true; } \
+			&& DEBIAN_FRONTEND=noninteractive apt-get install --quiet=2 --yes --no-install-recommends chromium > /dev/null; } \
+		|| { echo "make test-browser: there is no chromium, and it could not be installed: apt-get install chromium" >&2; exit 1; }
+	$(BIN)/pytest tests/browser -m browser
 
 install: .venv/.installed
 

@@ -17,8 +17,9 @@ def test_the_wheel_is_typed_and_complete(tmp_path):
     (wheel,) = tmp_path.glob("*.whl")
     files = zipfile.ZipFile(wheel).namelist()
     assert "sbeed/py.typed" in files
-    for source in (ROOT / "src/sbeed").rglob("*.py"):
-        assert str(source.relative_to(ROOT / "src")) in files
+    for kind in ("py", "css", "js"):
+        for source in (ROOT / "src/sbeed").rglob(f"*.{kind}"):
+            assert str(source.relative_to(ROOT / "src")) in files
     assert any(name.endswith("LICENSE") for name in files)
 
 

@@ -9,7 +9,7 @@ from benchmarks.baselines.compared import AGENTS, EPISODES, SHARE, TASKS, Compar
 from benchmarks.markdown import aligned
 from benchmarks.processes import ROOT
 from benchmarks.rows import OURS, UNMEASURED, Row
-from sbeed.experiments.plots import half_interval
+from sbeed.experiments import stats
 
 RANDOM = ROOT / "results/learning/random.json"
 TEXT = """\
@@ -53,7 +53,8 @@ def returns(rows: Sequence[Row], system: str, agent: str, task: str) -> list[flo
 
 
 def spread(values: Sequence[float]) -> str:
-    return f"{np.mean(values):,.0f} ± {half_interval(np.array(values)):,.0f}"
+    found = stats.mean(np.array(values))
+    return f"{found.value:,.0f} ± {found.hi - found.value:,.0f}"
 
 
 def settings(rows: Sequence[Row]) -> list[Row]:

@@ -16,6 +16,7 @@ from sbeed.agents.configs import CONFIGS
 from sbeed.cli.console import UserError
 from sbeed.cli.flags import spell_out, switches
 from sbeed.cli.inspect import Inspect
+from sbeed.cli.report import Report
 from sbeed.cli.runs import Eval, Plot, Video
 from sbeed.cli.theory import Figure, Theory
 from sbeed.cli.train import Resume, chosen_agent, train_command
@@ -30,6 +31,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "plot": Plot,
     "theory": Theory,
     "figure": Figure,
+    "report": Report,
 }
 
 

@@ -48,7 +48,8 @@ class Theory:
         with counting(len(statements), "statements") as advance:
             rows = report.run(statements, mdps=self.mdps, seed=self.seed, on_row=lambda row: advance(row.name))
         if self.json:
-            print(json_module.dumps([row.as_dict() for row in rows], indent=1, allow_nan=False))
+            found = [{**row.as_dict(), "says": statement.says} for statement, row in zip(statements, rows)]
+            print(json_module.dumps(found, indent=1, allow_nan=False))
         else:
             _print_table(rows)
         return 0 if all(row.holds for row in rows) else 1

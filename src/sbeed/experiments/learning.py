@@ -18,7 +18,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from sbeed.experiments import plots
+from sbeed.experiments import plots, stats
+from sbeed.experiments.words import number, short
 from sbeed.training.rundir import CONFIG, Row, read_config, read_rows
 
 
@@ -172,8 +173,8 @@ def _table(header: str, lines: Iterable[str]) -> str:
 def _score(run: Run) -> str:
     goal = GOALS.get(run.preset, {}).get(run.task)
     found = [final for final in run.finals.values() if final is not None]
-    scores = plots.over_seeds([{"step": 0, "return": final} for final in found])
-    mean = f"{_number(scores.y[0])} ± {_number(scores.hi[0] - scores.y[0])}" if found else "–"
+    scores = stats.mean(np.array(found)) if found else None
+    mean = f"{number(float(scores.value))} ± {number(float(scores.hi - scores.value))}" if scores else "–"
     return " | ".join(
         (
             run.task,
@@ -181,7 +182,7 @@ def _score(run: Run) -> str:
             f"{round(goal.mean, 3):,g} ({goal.steps:,})" if goal else "–",
             mean,
             verdict(run, goal) if goal else "–",
-            " ".join(_number(final) for final in run.finals.values()),
+            " ".join(number(final) for final in run.finals.values()),
         )
     )
 
@@ -207,7 +208,7 @@ def _holding(run: Run, random: Mapping[str, float]) -> str:
     known = [found for found in bounds if found is not None]
     if len(known) == len(members):
         worst = max(known, key=lambda found: found.V / found.limit)
-        cells[3] = f"{_number(worst.V)} / {'' if worst.exact else '≥ '}{_number(worst.limit)}"
+        cells[3] = f"{number(worst.V)} / {'' if worst.exact else '≥ '}{number(worst.limit)}"
         cells[4] = "yes" if worst.V <= worst.limit else "no" if worst.exact else "unknown"
     return " | ".join(cells)
 
@@ -219,26 +220,15 @@ def _origin(run: Run) -> str:
     return text + (f" {run.origin['note']}" if "note" in run.origin else "")
 
 
-def _number(x: float | None) -> str:
-    if x is None:
-        return "–"
-    return f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.1f}" if abs(x) >= 10 else f"{x:.3f}"
-
-
 def draw(runs: Sequence[Run]) -> Figure:
     """A panel per task, a colour per preset."""
     tasks = sorted({run.task for run in runs}, key=lambda task: (task not in TASKS, [*TASKS, task].index(task), task))
-    columns = min(len(tasks), 3)
-    lines = -(-len(tasks) // columns)
     with rc_context(plots.STYLE):
-        figure = Figure(figsize=(4.4 * columns, 0.6 + 3.1 * lines), layout="constrained", facecolor="white")
-        places = np.asarray(figure.subplots(lines, columns, squeeze=False)).ravel()
+        figure, places = plots.grid(len(tasks), legend=0.6)
         for axes, task in zip(places, tasks):
             _panel(axes, task, [run for run in runs if run.task == task])
-        for axes in places[::columns]:
+        for axes in places[::3]:
             axes.set_ylabel("evaluation return")
-        for axes in places[len(tasks) :]:
-            axes.set_axis_off()
         presets = [preset for preset in COLOURS if any(run.preset == preset for run in runs)]
         keys = [Line2D([], [], color=COLOURS[preset], lw=2, label=preset) for preset in presets]
         keys += [Line2D([], [], color=plots.GREY, lw=0.8, label="one seed")]
@@ -253,7 +243,7 @@ def _panel(axes: Axes, task: str, runs: Sequence[Run]) -> None:
         colour = COLOURS.get(run.preset, plots.BLACK)
         for rows in run.by_seed.values():
             axes.plot([row["step"] for row in rows], [row["return"] for row in rows], color=colour, lw=0.7, alpha=0.35)
-        series = plots.over_seeds(run.rows)
+        series = stats.over_seeds(run.rows)
         axes.plot(series.x, series.y, color=colour)
         axes.fill_between(series.x, series.lo, series.hi, color=colour, alpha=0.18, lw=0)
         if goal := GOALS.get(run.preset, {}).get(task):
@@ -265,7 +255,7 @@ def _panel(axes: Axes, task: str, runs: Sequence[Run]) -> None:
         title=task, xlabel="environment steps", xlim=(0, None), ylim=(min(heights) - margin, max(heights) + margin)
     )
     axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
-    axes.xaxis.set_major_formatter(lambda x, _: f"{x / 1e6:g}M" if x >= 1e6 else f"{x / 1e3:g}k" if x else "0")
+    axes.xaxis.set_major_formatter(lambda x, _: short(x))
 
 
 def measure_random(tasks: Iterable[str], episodes: int = 100) -> dict[str, dict[str, float]]:

@@ -2,18 +2,28 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure, SubFigure
-from scipy.special import stdtrit
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from sbeed.experiments import results, summary
+from sbeed.experiments.stats import Series, over_seeds
+from sbeed.experiments.words import short
 
 # Okabe and Ito's palette: told apart by every kind of colour vision.
 BLACK, ORANGE, SKY, GREEN, BLUE, VERMILLION, PURPLE = (
     "#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7",
 )  # fmt: skip
 GREY = "#9A9A9A"
+COLOURS = (BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY, BLACK)
+DASHES = ("-", "--", ":", "-.")
+DIVERGING = LinearSegmentedColormap.from_list("loses, wins", ["#F3B58B", "#FFFFFF", "#8FC1E3"])
 
 STYLE: dict[Any, Any] = {
     "font.size": 10,
@@ -32,13 +42,6 @@ STYLE: dict[Any, Any] = {
     "svg.hashsalt": "sbeed",  # the same rows give the same file
     "mathtext.fontset": "cm",
 }
-
-
-class Series(NamedTuple):
-    x: np.ndarray
-    y: np.ndarray
-    lo: np.ndarray
-    hi: np.ndarray
 
 
 def theory_figure(rows: Iterable[Mapping[str, Any]]) -> Figure:
@@ -80,45 +83,116 @@ def learning_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
     for label, rows in runs.items():
         for env in dict.fromkeys(row["env"] for row in rows):
             panels.setdefault(env, {})[label] = over_seeds([row for row in rows if row["env"] == env])
-    columns = min(len(panels), 3)
-    lines = -(-len(panels) // columns)
     with rc_context(STYLE):
-        figure = Figure(figsize=(1 + 5 * columns, 3.8 * lines), layout="constrained", facecolor="white")
-        places = np.asarray(figure.subplots(lines, columns, squeeze=False)).ravel()
+        figure, places = grid(len(panels), width=5.6, height=3.8)
         for axes, (env, named) in zip(places, panels.items()):
-            for i, (label, series) in enumerate(named.items()):
-                colour = (BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY, BLACK)[i % 7]
-                axes.plot(series.x, series.y, color=colour, label=label, marker="o" if len(series.x) == 1 else None)
-                axes.fill_between(series.x, series.lo, series.hi, color=colour, alpha=0.2, lw=0)
+            for label, series in named.items():
+                _line(axes, series, list(named).index(label), label)
             axes.set(title=env, xlabel="environment steps", ylabel="evaluation return")
             axes.legend(loc="best")
-        for axes in places[len(panels) :]:
-            axes.set_axis_off()
     return figure
 
 
-def over_seeds(rows: Sequence[Mapping[str, Any]]) -> Series:
-    """Mean return at each step and the 95% interval of that mean: y +- t(n - 1) s / sqrt(n), s with n - 1.
-
-    Steps at which some seeds are missing are left out: a mean over fewer seeds is one of something else. A run that was
-    stopped where it had just been evaluated has two rows of that step: the final one counts.
-    """
-    at: dict[int, list[float]] = {}
-    ends = {(row.get("seed"), row["step"]) for row in rows if row.get("final")}
-    for row in rows:
-        if row.get("final") or (row.get("seed"), row["step"]) not in ends:
-            at.setdefault(row["step"], []).append(row["return"])
-    seeds = max(map(len, at.values()))
-    steps = sorted(step for step, some in at.items() if len(some) == seeds)
-    values = [np.array(at[step], float) for step in steps]  # of a return that was not finite, which is null: NaN
-    mean = np.array([some.mean() for some in values])
-    half = np.array([half_interval(some) for some in values])
-    return Series(np.array(steps), mean, mean - half, mean + half)
+def grid(panels: int, width: float = 4.4, height: float = 3.1, legend: float = 0.0) -> tuple[Figure, list[Axes]]:
+    """Places for so many panels, at most three side by side.   legend: inches above them"""
+    columns = min(panels, 3)
+    lines = -(-panels // columns)
+    figure = Figure(figsize=(width * columns, legend + height * lines), layout="constrained", facecolor="white")
+    places = list(np.asarray(figure.subplots(lines, columns, squeeze=False)).ravel())
+    for axes in places[panels:]:
+        axes.set_axis_off()
+    return figure, places[:panels]
 
 
-def half_interval(values: np.ndarray) -> float:
-    n = len(values)
-    return 0.0 if n == 1 else float(stdtrit(n - 1, 0.975) * values.std(ddof=1) / np.sqrt(n))
+def style_of(i: int) -> dict[str, Any]:
+    """Of the i-th label: seven colours, then the same with other dashes."""
+    return {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i // len(COLOURS) % len(DASHES)]}
+
+
+def _line(axes: Axes, series: Series, i: int, label: str) -> None:
+    style = style_of(i)
+    axes.plot(series.x, series.y, label=_plain(label), marker="o" if len(series.x) == 1 else None, **style)
+    axes.fill_between(series.x, series.lo, series.hi, color=style["color"], alpha=0.2, lw=0)
+
+
+def _plain(text: str) -> str:
+    """Dollars would be mathematics, which a name from a file is not."""
+    return text.replace("$", r"\$")
+
+
+# ------------------------------------------------------------------------------------------------- runs of a figure
+
+
+def curves_figure(figure: results.Figure, version: str, x: str) -> Figure:
+    """A panel of curves for each of the figure's.   version: a key of summary.VERSIONS; x: of summary.AXES"""
+    with rc_context(STYLE):
+        drawn, places = grid(len(figure.panels), legend=0.7)
+        for axes, panel in zip(places, figure.panels):
+            order = figure.order(panel)
+            for label, series in summary.curves(panel, version, x).items():
+                _line(axes, series, order.index(label), label)
+            axes.set(title=_plain(panel.name), xlabel=summary.AXES[x], xlim=(0, None))
+            axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+            axes.xaxis.set_major_formatter(lambda x, _: short(x))
+            if not figure.shares_labels:
+                axes.legend(loc="best")
+        for axes in places[::3]:
+            axes.set_ylabel("evaluation return")
+        if figure.shares_labels:
+            keys = [Line2D([], [], lw=2, label=_plain(one), **style_of(i)) for i, one in enumerate(figure.labels)]
+            drawn.legend(handles=keys, loc="outside upper center", ncols=min(len(keys), 7), fontsize=10)
+        drawn.supxlabel(summary.VERSIONS[version], fontsize=9, color="#555555")
+    return drawn
+
+
+def comparison_figure(figure: results.Figure) -> Figure | None:
+    """Performance profiles, and who beats whom; None where there is nothing to compare."""
+    found = summary.comparisons(figure)
+    if not found:
+        return None
+    most = max(len(one.profiles) for one in found)
+    with rc_context(STYLE):
+        drawn = Figure(figsize=(11, len(found) * (2.2 + 0.45 * most)), layout="constrained", facecolor="white")
+        places = drawn.subplots(len(found), 2, squeeze=False, width_ratios=(1, 1.1))
+        for (left, right), one in zip(places, found):
+            for label, series in one.profiles.items():
+                _line(left, series, one.order.index(label), label)
+            left.set(title=_plain(f"Runs above a score, {one.title}"), xlabel=summary.SCORE, ylabel="share of runs")
+            left.xaxis.label.set_fontsize(8)
+            left.set(xlim=(0, 1), ylim=(-0.02, 1.02))
+            left.legend(loc="best")
+            _matrix(right, one)
+    return drawn
+
+
+def _matrix(axes: Axes, one: summary.Comparison) -> None:
+    labels = list(one.profiles)
+    chance = np.array([[one.improvement[a, b].value if a != b else np.nan for b in labels] for a in labels])
+    axes.imshow(chance, cmap=DIVERGING, vmin=0, vmax=1, aspect="auto")
+    for (a, b), estimate in one.improvement.items():
+        text = f"{estimate.value:.2f}\n{estimate.lo:.2f}–{estimate.hi:.2f}"
+        axes.text(labels.index(b), labels.index(a), text, ha="center", va="center", fontsize=8)
+    names = [_plain(label) for label in labels]
+    axes.set_xticks(range(len(labels)), names, rotation=25, ha="right")
+    axes.set_yticks(range(len(labels)), names)
+    axes.set(title="Chance that a run of the row beats one of the column")
+    axes.grid(False)
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
+
+
+def pictures(figure: results.Figure) -> list[Path]:
+    """curves, iqm and comparison, each as PNG and SVG, in the figure's folder; its x-axis is that of the panels."""
+    x = figure.panels[0].x
+    drawn = {
+        "curves": curves_figure(figure, "mean", x),
+        "iqm": curves_figure(figure, "iqm", x),
+        "comparison": comparison_figure(figure),
+    }
+    return [path for name, one in drawn.items() if one is not None for path in save(one, figure.path / name)]
+
+
+# ------------------------------------------------------------------------------------------------- the laboratory
 
 
 def _variance(place: SubFigure, data: dict[str, Series]) -> None:

@@ -196,12 +196,17 @@ class _Events:
 def read_rows(path: Path) -> list[Row]:
     """The rows of a run's directory, also of one that is still being written: a line without its end is left out."""
     with (Path(path) / METRICS).open() as file:
-        try:
-            rows = [json.loads(line) for line in file if line.endswith("\n")]
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"'{Path(path) / METRICS}' holds something that is no row ({error})") from None
+        return parse_rows(file, Path(path) / METRICS)
+
+
+def parse_rows(lines: Iterable[str], path: Path) -> list[Row]:
+    """path: where they are from, for a complaint."""
+    try:
+        rows = [json.loads(line) for line in lines if line.endswith("\n")]
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"'{path}' holds something that is no row ({error})") from None
     if not all(isinstance(row, dict) for row in rows):
-        raise ValueError(f"'{Path(path) / METRICS}' holds something that is no row")
+        raise ValueError(f"'{path}' holds something that is no row")
     return rows
 
 
@@ -221,6 +226,11 @@ def read_config(path: Path) -> dict[str, Any]:
             text = file.read(_LARGEST_CONFIG + 1)
         except UnicodeDecodeError as error:
             raise ValueError(f"'{path}' is neither YAML nor JSON ({error})") from None
+    return parse_config(text, path)
+
+
+def parse_config(text: str, path: Path) -> dict[str, Any]:
+    """path: where it is from, for a complaint."""
     if len(text) > _LARGEST_CONFIG:
         raise ValueError(f"'{path}' is too long for a file of settings")
     try:

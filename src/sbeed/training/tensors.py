@@ -9,11 +9,8 @@ at what is on the disk takes none.
 import hashlib
 import json
 import os
-import stat
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
-from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +18,8 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load as parse
 from safetensors.numpy import save as tensor_bytes
+
+from sbeed.training.plain import open_plain, read_plain
 
 MANIFEST = "manifest.json"
 _PACKAGES = ("sbeed", "jax", "equinox", "gymnasium", "numpy")
@@ -114,7 +113,7 @@ def read_manifest(directory: Path, schema: int, kind: str, *, as_written: bool =
     """kind: what the directory should be, for a complaint: "saved model". as_written: byte for byte."""
     path = Path(directory) / MANIFEST
     try:
-        content = _read_file(path, _LARGEST_MANIFEST)
+        content = read_plain(path, _LARGEST_MANIFEST)
         manifest = json.loads(content.decode())  # UTF-8: bytes would be taken for whatever they look like
     except (FileNotFoundError, NotADirectoryError):
         raise DamagedModel(f"'{directory}' is not a {kind}: it holds no {MANIFEST}") from None
@@ -158,7 +157,7 @@ def read_tensors(path: Path, described: Description, like: Any) -> Any:
     base, each = _LARGEST_HEADER
     most = base + sum(each + np.dtype(leaf.dtype).itemsize * int(np.prod(leaf.shape)) for _, leaf in leaves)
     try:
-        content = _read_file(path, most)
+        content = read_plain(path, most)
     except (OSError, ValueError) as error:
         reason = "it is not there" if isinstance(error, FileNotFoundError) else error
         raise DamagedModel(f"'{path}' cannot be read ({reason})") from None
@@ -179,7 +178,7 @@ def read_tensors(path: Path, described: Description, like: Any) -> Any:
 def state_of_file(path: Path, described: Description) -> str:
     """ "whole", or what is wrong with the file, which is read piece by piece."""
     try:
-        with _open_plain(path) as file:
+        with open_plain(path) as file:
             size = os.fstat(file.fileno()).st_size
             if size != described["bytes"]:
                 return f"has {size} bytes"
@@ -189,26 +188,6 @@ def state_of_file(path: Path, described: Description) -> str:
         return "not there"
     except (OSError, ValueError) as error:
         return str(error)
-
-
-def _read_file(path: Path, most: int) -> bytes:
-    """A plain file of at most so many bytes."""
-    with _open_plain(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        if size > most:
-            raise ValueError(f"it has {size} bytes, more than the {most} that it could need")
-        return file.read(most)
-
-
-@contextmanager
-def _open_plain(path: Path) -> Iterator[BufferedReader]:
-    """A link could lead anywhere, a pipe would never end: neither is opened."""
-    # Not to wait for a pipe's other end before it is known to be one.
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise ValueError("it is not a plain file")
-        yield file
 
 
 def _kind(dtype: np.dtype, shape: tuple[int, ...]) -> dict[str, Any]:

@@ -1,0 +1,45 @@
+"""`sbeed report`: what a folder of figures says, on one page."""
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from sbeed import __version__
+from sbeed.cli.console import complaints, require
+
+
+@dataclass(frozen=True)
+class Report:
+    """Write report.html: every figure of a directory, with tables, claims and configs, on one page without a network.
+
+    Runs that are not finished are shown as far as they are. The same files give the same page.
+    """
+
+    path: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
+    """A figure's directory, or one of several."""
+    pictures: bool = False
+    """Also draw each figure in its directory: curves, iqm and comparison, as PNG and SVG."""
+
+    def __call__(self) -> int:
+        packages = ("scipy", "matplotlib") if self.pictures else ("scipy",)
+        for package in packages:
+            require("report", find_spec(package) is not None, f"needs {package}: pip install 'sbeed[plot]'")
+        from sbeed.experiments.report import PAGE, page
+        from sbeed.experiments.results import read_results
+
+        with complaints(OSError, ValueError):
+            found = read_results(self.path)
+        written = [self.path / PAGE]
+        # Under another name first: whoever has the page open never reads half of one, and a link is not followed.
+        new = self.path / f".{PAGE}"
+        new.write_text(page(found, self.path, __version__), encoding="utf-8")
+        new.replace(written[0])
+        if self.pictures:
+            from sbeed.experiments import plots
+
+            written += [path for figure in found.figures if figure.panels for path in plots.pictures(figure)]
+        print("\n".join(str(path) for path in written))
+        return 0

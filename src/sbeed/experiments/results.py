@@ -1,0 +1,274 @@
+"""A figure's folder, read back: what was asked, and what its runs have left so far. Data, never trusted.
+
+figure.json            name, title, scale, executor, machine, versions, seconds, and the panels: name, env, x, and of
+                       each run the label, the seed and the id
+runs/<id>/             a run's directory: config.yaml, metrics.jsonl; its outcome from result.json, where there is one
+claims.json            what `sbeed theory --json` printed, in the folder or in one below it
+theory.csv             what `sbeed figure theory` wrote, there too
+"""
+
+import csv
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, TypeGuard
+
+import numpy as np
+
+from sbeed.experiments import stats
+from sbeed.training import rundir
+from sbeed.training.plain import read_plain
+
+FIGURE, CLAIMS, THEORY, RUNS = "figure.json", "claims.json", "theory.csv", "runs"
+RESULT = "result.json"
+AXES = ("step", "iteration")
+_MOST_BYTES = {name: 2**24 for name in (FIGURE, CLAIMS, THEORY, RESULT, rundir.CONFIG)} | {rundir.METRICS: 2**26}
+_MOST_PANELS, _MOST_RUNS, _MOST_LABELS = 100, 10_000, 100
+_MOST_LETTERS = 300  # of a name
+_LARGEST = 1e100  # beyond it squares and sums are no numbers any more
+_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+
+
+class Run(NamedTuple):
+    """One seed. A run that has not begun has no curve, one that is not over no final return."""
+
+    label: str
+    seed: int
+    id: str
+    config: Mapping[str, Any] = {}
+    curves: Mapping[str, stats.Curve] = {}  # by axis; in iterations where the rows or the config tell
+    steps: int = 0
+    final: float | None = None
+    diverged: bool = False
+    seconds: float | None = None
+
+
+class Panel(NamedTuple):
+    name: str
+    env: str
+    x: str
+    runs: tuple[Run, ...]
+
+    @property
+    def labels(self) -> list[str]:
+        return list(dict.fromkeys(run.label for run in self.runs))
+
+    def of(self, label: str) -> list[Run]:
+        return [run for run in self.runs if run.label == label]
+
+
+class Figure(NamedTuple):
+    path: Path
+    name: str
+    title: str
+    panels: tuple[Panel, ...]
+    facts: Mapping[str, str]  # scale, executor, machine
+    versions: Mapping[str, Any]  # of packages
+    seconds: float | None
+
+    @property
+    def runs(self) -> list[Run]:
+        return [run for panel in self.panels for run in panel.runs]
+
+    @property
+    def labels(self) -> list[str]:
+        return list(dict.fromkeys(run.label for run in self.runs))
+
+    @property
+    def shares_labels(self) -> bool:
+        """Whether some label is in several panels, so that it must look the same in each."""
+        return sum(len(panel.labels) for panel in self.panels) > len(self.labels)
+
+    def order(self, panel: Panel) -> list[str]:
+        """Labels by whose places colours are given."""
+        return self.labels if self.shares_labels else panel.labels
+
+
+class Results(NamedTuple):
+    figures: list[Figure]
+    claims: list[Mapping[str, Any]]  # name, says, holds, held, mdps, margin, counterexample_fails, seconds
+    theory: list[Mapping[str, Any]]  # panel, series, x, y, lo, hi
+
+
+def read_results(path: Path) -> Results:
+    """Of a figure's folder, or of a folder of them. A file that no program of ours wrote is a ValueError, one line."""
+    path = Path(path)
+    if not path.is_dir():
+        raise FileNotFoundError(f"'{path}' is no directory")
+    places = [path, *sorted(place for place in path.iterdir() if place.is_dir() and not place.is_symlink())]
+    figures = [read_figure(place) for place in places if (place / FIGURE).exists()]
+    claims = [row for place in places if (place / CLAIMS).exists() for row in _read_claims(place / CLAIMS)]
+    theory = [row for place in places if (place / THEORY).exists() for row in _read_theory(place / THEORY)]
+    if not (figures or claims or theory):
+        raise FileNotFoundError(f"'{path}' holds no {FIGURE}, {CLAIMS} or {THEORY}, and none of its folders does")
+    return Results(figures, claims, theory)
+
+
+def read_figure(path: Path) -> Figure:
+    file = path / FIGURE
+    found = _read_json(file)
+    try:
+        for word, most, count in (
+            ("panels", _MOST_PANELS, len(found["panels"])),
+            ("runs", _MOST_RUNS, sum(len(panel["runs"]) for panel in found["panels"])),
+            ("labels", _MOST_LABELS, len({run["label"] for panel in found["panels"] for run in panel["runs"]})),
+        ):
+            if count > most:
+                raise ValueError(f"it has {count} {word}, more than {most}")
+        figure = Figure(
+            path,
+            _name(found["name"]),
+            _name(found["title"]),
+            panels=_without_repeats(map(_asked_panel, found["panels"])),
+            facts={word: _name(found.get(word) or "–") for word in ("scale", "executor", "machine")},
+            versions=dict(found.get("versions", {})),
+            seconds=_finite(found.get("seconds")),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        reason = f"it has no {error}" if isinstance(error, KeyError) else error
+        raise ValueError(f"'{file}' is no figure of ours: {reason}") from None
+    if (path / RUNS).is_symlink():
+        raise ValueError(f"'{path / RUNS}' is a link, which may lead anywhere")
+    read = {run.id: _read_run(path / RUNS / run.id, run) for run in figure.runs}  # one may be in several panels
+    panels = [
+        panel._replace(runs=tuple(read[run.id]._replace(label=run.label) for run in panel.runs))
+        for panel in figure.panels
+    ]
+    return figure._replace(panels=tuple(panels))
+
+
+def _asked_panel(panel: Mapping[str, Any]) -> Panel:
+    if panel["x"] not in AXES:
+        raise ValueError(f"x must be one of {', '.join(AXES)}, got {panel['x']!r:.50}")
+    return Panel(_name(panel["name"]), _name(panel["env"]), panel["x"], tuple(map(_asked_run, panel["runs"])))
+
+
+def _without_repeats(panels: Iterable[Panel]) -> tuple[Panel, ...]:
+    """One that shows the same runs over the other axis is no other panel: what is read is drawn over both."""
+    found: dict[tuple[Any, ...], Panel] = {}
+    for panel in panels:
+        found.setdefault((panel.name, panel.env, *(run[:3] for run in panel.runs)), panel)
+    return tuple(found.values())
+
+
+def _asked_run(run: Mapping[str, Any]) -> Run:
+    id, seed = run["id"], run["seed"]
+    if not (isinstance(id, str) and _ID.fullmatch(id)):
+        raise ValueError(f"{id!r:.50} is no name of a run's folder")
+    if not _is_count(seed):
+        raise ValueError(f"{seed!r:.50} is no seed")
+    return Run(_name(run["label"]), seed, id)
+
+
+def _read_run(path: Path, run: Run) -> Run:
+    if path.is_symlink():
+        raise ValueError(f"'{path}' is a link, which may lead anywhere")
+    if (path / RESULT).exists():
+        result = _read_json(path / RESULT)
+        run = run._replace(diverged=isinstance(result, dict) and result.get("outcome") == "diverged")
+    if (path / rundir.CONFIG).exists():
+        run = run._replace(config=rundir.parse_config(_text(path / rundir.CONFIG), path / rundir.CONFIG))
+    rows, file = [], path / rundir.METRICS
+    if file.exists():
+        found = rundir.parse_rows(_text(file).splitlines(keepends=True), file)
+        rows = [_checked(row, file) for row in found if row.get("seed", run.seed) == run.seed]
+    if not rows:
+        return run
+    steps, returns = stats.curve(rows)
+    asked = run.config.get("steps")
+    over = rows[-1]["final"] and not (_is_count(asked) and steps[-1] < asked)  # a run that was stopped has a final row
+    return run._replace(
+        curves={"step": (steps, returns), **_over_iterations(rows, steps, returns, run.config)},
+        steps=int(steps[-1]),
+        final=rows[-1]["return"] if over and not run.diverged else None,
+        seconds=rows[-1]["seconds"],
+    )
+
+
+def _checked(row: Mapping[str, Any], file: Path) -> dict[str, Any]:
+    """What is needed of a row; a return that is no finite number is none."""
+    if not _is_count(row.get("step")) or not _is_count(row.get("iteration", 0)) or "return" not in row:
+        raise ValueError(f"'{file}' holds something that is no row of ours")
+    return {
+        **{name: row[name] for name in ("step", "iteration") if name in row},
+        "final": row.get("final") is True,
+        **{name: _finite(row.get(name)) for name in ("return", "seconds")},
+    }
+
+
+def _over_iterations(
+    rows: list[dict[str, Any]], steps: np.ndarray, returns: np.ndarray, config: Mapping[str, Any]
+) -> dict[str, stats.Curve]:
+    """As the rows count them, else as many as their steps make; rounds of whole trajectories do not tell how many."""
+    counted = {row["step"]: row["iteration"] for row in rows if "iteration" in row}
+    if all(step in counted for step in steps):
+        iterations = np.array([counted[step] for step in steps])
+        last = np.append(np.diff(iterations) > 0, True)  # of an iteration; a long one is evaluated more than once
+        return {"iteration": (iterations[last], returns[last])} if np.all(np.diff(iterations) >= 0) else {}
+    each = config.get("steps_per_iteration")
+    known = _is_count(each) and each and config.get("trajectories_per_iteration") is None
+    return {"iteration": (steps / each, returns)} if known else {}
+
+
+def _read_claims(file: Path) -> list[Mapping[str, Any]]:
+    found = _read_json(file)
+    if not (isinstance(found, list) and len(found) < 1000 and all(isinstance(row, dict) for row in found)):
+        raise ValueError(f"'{file}' is not what `sbeed theory --json` prints")
+    try:
+        return [
+            {
+                "name": _name(row["name"]),
+                "says": str(row.get("says", "")),
+                **{word: row[word] is True for word in ("holds", "counterexample_fails")},
+                **{word: int(row[word]) for word in ("held", "mdps")},
+                **{word: _finite(row[word]) for word in ("margin", "seconds")},
+            }
+            for row in found
+        ]
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise ValueError(f"'{file}' is not what `sbeed theory --json` prints") from None
+
+
+def _read_theory(file: Path) -> list[Mapping[str, Any]]:
+    try:
+        return [
+            {
+                **{word: _name(row[word]) for word in ("panel", "series")},
+                **{word: float(row[word]) for word in stats.Series._fields},
+            }
+            for row in csv.DictReader(_text(file).splitlines())
+        ]
+    except (KeyError, TypeError, ValueError, csv.Error):
+        raise ValueError(f"'{file}' is not what `sbeed figure theory` writes") from None
+
+
+def _read_json(file: Path) -> Any:
+    try:
+        return json.loads(_text(file))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"'{file}' cannot be read: {error}") from None
+
+
+def _text(file: Path) -> str:
+    """Of a plain file of ours: no link, no pipe, no more bytes than it could have."""
+    try:
+        return read_plain(file, _MOST_BYTES[file.name]).decode()
+    except (OSError, ValueError) as error:
+        raise ValueError(f"'{file}' cannot be read ({error})") from None
+
+
+def _name(text: Any) -> str:
+    if not isinstance(text, str) or len(text) > _MOST_LETTERS:
+        raise ValueError(f"{text!r:.50} is no name")
+    return text
+
+
+def _is_count(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
+
+
+def _finite(value: Any) -> float | None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if number and math.isfinite(value) and abs(value) < _LARGEST else None

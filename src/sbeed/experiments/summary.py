@@ -1,0 +1,97 @@
+"""What a figure says: its curves, its final returns, and who beats whom."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from sbeed.experiments import stats
+from sbeed.experiments.results import Figure, Panel
+from sbeed.experiments.stats import Estimate, Series
+
+VERSIONS = {
+    "mean": "mean, 50% interval (Student's t), as the paper",
+    "iqm": "interquartile mean, 95% bootstrap interval",
+}
+AXES = {"step": "environment steps", "iteration": "iterations"}
+THRESHOLDS = np.linspace(0, 1, 101)
+SCORE = "score: 0 is the lowest final return of any run on the task, 1 the highest"  # and 0 is what a diverged run has
+
+
+def curves(panel: Panel, version: str, x: str) -> dict[str, Series]:
+    """Of each label that has any, over its seeds."""
+    found = {label: [run.curves[x] for run in panel.of(label) if x in run.curves] for label in panel.labels}
+    over = {"mean": lambda some: stats.mean_curve(some, stats.PAPER_LEVEL), "iqm": stats.iqm_curve}[version]
+    series = {label: over(some) for label, some in found.items() if some}
+    return {label: one for label, one in series.items() if len(one.x)}
+
+
+class Final(NamedTuple):
+    """The final returns of a label; those of runs that have none are left out of the estimates."""
+
+    by_seed: Mapping[int, float | None]
+    diverged: int
+    mean: Estimate | None
+    iqm: Estimate | None
+
+
+def finals(panel: Panel) -> dict[str, Final]:
+    found = {}
+    for label in panel.labels:
+        values = _values(panel, label)
+        some = len(values) > 0
+        found[label] = Final(
+            {run.seed: run.final for run in panel.of(label)},
+            sum(run.diverged for run in panel.of(label)),
+            stats.mean(values) if some else None,
+            stats.overall_iqm([values]) if some else None,
+        )
+    return found
+
+
+class Comparison(NamedTuple):
+    title: str
+    order: Sequence[str]  # labels by whose places colours are given
+    profiles: Mapping[str, Series]
+    iqm: Mapping[str, Estimate]
+    improvement: Mapping[tuple[str, str], Estimate]  # the chance that the first beats the second
+
+
+def comparisons(figure: Figure) -> list[Comparison]:
+    """Over all panels together where the same labels are in each, else panel by panel; only of what is finished."""
+    panels = [panel for panel in figure.panels if any(run.final is not None for run in panel.runs)]
+    shared = _shared(panels)
+    if len(panels) > 1 and len(shared) > 1:
+        return [_compare(f"{len(panels)} tasks", figure.labels, panels, shared)]
+    alone = [_shared([panel]) for panel in panels]
+    return [
+        _compare(panel.name, figure.order(panel), [panel], some) for panel, some in zip(panels, alone) if len(some) > 1
+    ]
+
+
+def _shared(panels: Sequence[Panel]) -> list[str]:
+    """Labels with several runs in each that are over: one alone tells nothing of chance."""
+    labels = dict.fromkeys(label for panel in panels for label in panel.labels)
+    return [label for label in labels if all(len(_scores(panel, label)) > 1 for panel in panels)]
+
+
+def _compare(title: str, order: Sequence[str], panels: Sequence[Panel], labels: Sequence[str]) -> Comparison:
+    scores = {label: [_scores(panel, label) for panel in panels] for label in labels}
+    return Comparison(
+        title,
+        order,
+        {label: stats.profile(tasks, THRESHOLDS) for label, tasks in scores.items()},
+        {label: stats.overall_iqm(tasks) for label, tasks in scores.items()},
+        {(a, b): stats.improvement(scores[a], scores[b]) for a in labels for b in labels if a != b},
+    )
+
+
+def _values(panel: Panel, label: str) -> np.ndarray:
+    return np.array([run.final for run in panel.of(label) if run.final is not None])
+
+
+def _scores(panel: Panel, label: str) -> np.ndarray:
+    """A run that diverged is no better than the lowest; left out, it would flatter its label."""
+    every = np.concatenate([_values(panel, label) for label in panel.labels])
+    found = (_values(panel, label) - every.min()) / (np.ptp(every) or 1)
+    return np.append(found, np.zeros(sum(run.diverged for run in panel.of(label))))

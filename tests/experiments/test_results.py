@@ -1,0 +1,232 @@
+"""Figures' folders: what was asked and what there is of it, and files that are not ours."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+from sbeed.experiments import results, summary
+from tests.experiments.folders import ablation, learned, rows_of, write_figure, write_run
+
+CONFIG = {"env": "Pendulum-v1", "steps": 300, "steps_per_iteration": 50}
+
+
+def _panel(*runs, x="step"):
+    return {
+        "name": "Pendulum",
+        "env": "Pendulum-v1",
+        "x": x,
+        "runs": [dict(zip(("label", "seed", "id"), r)) for r in runs],
+    }
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """One run that is over, one that was stopped, one that goes on, one that has not begun."""
+    write_run(tmp_path, "over", CONFIG, rows_of([1.0, 2.0, 3.0]))
+    write_run(tmp_path, "stopped", CONFIG, rows_of([1.0, 2.0], seed=1))
+    write_run(tmp_path, "going", CONFIG, rows_of([4.0, 5.0, 6.0], seed=2)[:2])
+    runs = [("a", 0, "over"), ("a", 1, "stopped"), ("a", 2, "going"), ("b", 0, "never")]
+    return write_figure(tmp_path, [_panel(*runs)])
+
+
+def test_runs_are_shown_as_far_as_they_are(folder):
+    (figure,) = results.read_results(folder).figures
+    over, stopped, going, never = figure.runs
+    assert [run.final for run in figure.runs] == [3.0, None, None, None]
+    assert [run.steps for run in figure.runs] == [300, 200, 200, 0]
+    assert (over.seconds, stopped.seconds, never.seconds) == (6.0, 4.0, None)
+    np.testing.assert_array_equal(going.curves["step"], [[100, 200], [4, 5]])
+    np.testing.assert_array_equal(going.curves["iteration"], [[2, 4], [4, 5]])
+    assert never.curves == {}
+    assert figure.labels == ["a", "b"]
+
+
+def test_only_what_all_seeds_have_is_a_curve_and_only_what_is_over_a_final_return(folder):
+    (panel,) = results.read_figure(folder).panels
+    curves = summary.curves(panel, "mean", "step")
+    assert list(curves) == ["a"]
+    np.testing.assert_array_equal(curves["a"].x, [100, 200])
+    np.testing.assert_allclose(curves["a"].y, [2, 3])  # (1 + 1 + 4) / 3, (2 + 2 + 5) / 3
+    finals = summary.finals(panel)
+    assert finals["a"].by_seed == {0: 3.0, 1: None, 2: None}
+    assert finals["a"].mean.value == 3
+    assert finals["b"].mean is None
+
+
+def test_rows_that_count_their_iterations_are_believed(tmp_path):
+    rows = [{**row, "iteration": i} for i, row in zip((1, 4, 9), rows_of([1.0, 2.0, 3.0]))]
+    write_run(tmp_path, "r", {**CONFIG, "trajectories_per_iteration": 52}, rows)
+    (run,) = results.read_figure(write_figure(tmp_path, [_panel(("a", 0, "r"))])).runs
+    np.testing.assert_array_equal(run.curves["iteration"][0], [1, 4, 9])
+
+
+def test_rounds_of_trajectories_do_not_tell_how_many_they_were(tmp_path):
+    write_run(tmp_path, "r", {**CONFIG, "trajectories_per_iteration": 52}, rows_of([1.0, 2.0]))
+    (run,) = results.read_figure(write_figure(tmp_path, [_panel(("a", 0, "r"))])).runs
+    assert list(run.curves) == ["step"]
+
+
+def test_a_folder_of_figures_and_claims(tmp_path):
+    learned(tmp_path / "off_policy", tasks=("Pendulum-v1",))
+    ablation(tmp_path / "ablation", seeds=1)
+    claim = {"name": "contraction", "holds": True, "held": 3, "mdps": 3, "margin": None, "seconds": 0.5}
+    (tmp_path / "theory").mkdir()
+    (tmp_path / "theory" / "claims.json").write_text(json.dumps([{**claim, "counterexample_fails": True}]))
+    (tmp_path / "theory" / "theory.csv").write_text("panel,series,x,y,lo,hi\na,eta=0,0,1,1,1\n")
+    found = results.read_results(tmp_path)
+    assert [figure.name for figure in found.figures] == ["ablation", "off-policy"]
+    assert found.claims[0]["name"] == "contraction"
+    assert found.theory == [{"panel": "a", "series": "eta=0", "x": 0, "y": 1, "lo": 1, "hi": 1}]
+
+
+def test_a_run_that_diverged_is_over_and_scores_nothing(tmp_path):
+    write_run(tmp_path, "good", CONFIG, rows_of([1.0, 2.0, 3.0]))
+    write_run(tmp_path, "late", CONFIG, rows_of([1.0, 2.0, 9.0], seed=1)[:2])
+    write_run(tmp_path, "worse", CONFIG, rows_of([1.0, 1.0, 1.0]))
+    (tmp_path / "runs" / "early").mkdir()  # before its first row: nothing else is left of it
+    for id in ("late", "early"):
+        (tmp_path / "runs" / id / "result.json").write_text('{"outcome": "diverged", "return": null}')
+    runs = [("a", 0, "good"), ("a", 1, "late"), ("a", 2, "early"), ("b", 0, "worse"), ("b", 0, "worse")]
+    figure = results.read_figure(write_figure(tmp_path, [_panel(*runs)], versions={"jax": "0.10.2"}))
+    assert figure.versions == {"jax": "0.10.2"}
+    assert [run.diverged for run in figure.runs] == [False, True, True, False, False]
+    final = summary.finals(figure.panels[0])["a"]
+    assert (final.mean.value, final.diverged) == (3, 2)
+    (one,) = summary.comparisons(figure)
+    # Scores 1, 0, 0 against 0, 0: of three one wins and two tie.
+    assert one.improvement["a", "b"].value == pytest.approx((1 + 0.5 + 0.5) / 3)
+
+
+def test_one_run_alone_is_compared_with_nothing(tmp_path):
+    assert summary.comparisons(results.read_figure(ablation(tmp_path, seeds=1))) == []
+
+
+def test_the_same_runs_over_the_other_axis_are_one_panel(tmp_path):
+    write_run(tmp_path, "a", CONFIG, rows_of([1.0, 2.0, 3.0]))
+    write_run(tmp_path, "b", CONFIG, rows_of([1.0, 2.0, 5.0]))
+    runs = [("a", 0, "a"), ("b", 0, "b")]
+    both = [_panel(*runs, x="iteration"), _panel(*runs, x="step")]
+    (panel,) = results.read_figure(write_figure(tmp_path, both)).panels
+    assert panel.x == "iteration"  # the first
+
+
+def test_a_long_iteration_counts_with_its_last_evaluation(tmp_path):
+    rows = [{**row, "iteration": i} for i, row in zip((1, 1, 2), rows_of([1.0, 2.0, 3.0]))]
+    write_run(tmp_path, "r", {**CONFIG, "trajectories_per_iteration": 52}, rows)
+    (run,) = results.read_figure(write_figure(tmp_path, [_panel(("a", 0, "r"))])).runs
+    np.testing.assert_array_equal(run.curves["iteration"], [[1, 2], [2, 3]])
+
+
+def test_shared_labels_are_compared_over_all_tasks_others_panel_by_panel(tmp_path):
+    (one,) = summary.comparisons(results.read_figure(learned(tmp_path / "a")))
+    assert one.title == "3 tasks"
+    assert set(one.improvement) == {("SBEED default", "SBEED paper"), ("SBEED paper", "SBEED default")}
+    assert one.improvement["SBEED default", "SBEED paper"].value > 0.5
+    three = summary.comparisons(results.read_figure(ablation(tmp_path / "b", seeds=2)))
+    assert [one.title for one in three] == ["over lam", "over eta", "over k"]
+    assert list(three[0].profiles) == ["lam = 0.001", "lam = 0.01", "lam = 0.1", "lam = 1"]
+
+
+# ------------------------------------------------------------------------------------------------- hostile files
+
+
+def _about(folder, **changes):
+    about = json.loads((folder / "figure.json").read_text())
+    (folder / "figure.json").write_text(json.dumps({**about, **changes}))
+
+
+def _id(id):
+    return lambda folder: _about(folder, panels=[_panel(("a", 0, id))])
+
+
+def _figure(content):
+    return lambda folder: (folder / "figure.json").write_bytes(content)
+
+
+def _rows(content):
+    return lambda folder: (folder / "runs" / "over" / "metrics.jsonl").write_bytes(content)
+
+
+def _link(name):
+    def make(folder):
+        path, away = folder / name, folder / "elsewhere"
+        path.rename(away)
+        path.symlink_to(away)
+
+    return make
+
+
+def _pipe(folder):
+    (folder / "runs" / "over" / "metrics.jsonl").unlink()
+    os.mkfifo(folder / "runs" / "over" / "metrics.jsonl")
+
+
+def _large(folder):
+    with (folder / "figure.json").open("r+") as file:
+        file.truncate(2**30)  # takes no room
+
+
+HOSTILE = {
+    "an id that leads up": _id("../over"),
+    "an absolute id": _id("/etc"),
+    "an id that is a dot": _id(".."),
+    "an id with a line's end": _id("over\n"),
+    "an id that is no text": _id(["over"]),
+    "no panels": _figure(b'{"name": "a", "title": "b"}'),
+    "a list": _figure(b"[]"),
+    "a number": _figure(b"7"),
+    "no JSON": _figure(b"{"),
+    "no text": _figure(bytes(range(128, 256))),
+    "deep nesting": _figure(b"[" * 100_000),
+    "panels that are a number": lambda folder: _about(folder, panels=3),
+    "another axis": lambda folder: _about(folder, panels=[_panel(x="__proto__")]),
+    "a seed that is none": lambda folder: _about(folder, panels=[_panel(("a", -1, "over"))]),
+    "a name beyond reading": lambda folder: _about(folder, name="x" * 10**6),
+    "runs beyond counting": lambda folder: _about(folder, panels=[_panel(*[("a", 0, "over")] * 10_001)]),
+    "labels beyond counting": lambda folder: _about(
+        folder, panels=[_panel(*((str(i), 0, "over") for i in range(101)))]
+    ),
+    "a label that is a list": lambda folder: _about(folder, panels=[_panel((["a"], 0, "over"))]),
+    "panels beyond counting": lambda folder: _about(folder, panels=[_panel()] * 101),
+    "a file beyond memory": _large,
+    "rows that are lists": _rows(b"[1]\n"),
+    "a step that is no count": _rows(b'{"step": -1, "return": 1}\n'),
+    "a step that is true": _rows(b'{"step": true, "return": 1}\n'),
+    "a step beyond counting": _rows(b'{"step": 1' + b"0" * 30 + b', "return": 1}\n'),
+    "a row without a return": _rows(b'{"step": 1}\n'),
+    "a pipe": _pipe,
+    "a link to rows": _link("runs/over/metrics.jsonl"),
+    "a link to a run": _link("runs/over"),
+    "a link to all runs": _link("runs"),
+    "versions that are a number": lambda folder: _about(folder, versions=3),
+    "a link to the figure": _link("figure.json"),
+    "a config that calls": lambda f: (f / "runs/over/config.yaml").write_text("a: !!python/object/apply:os.abort []"),
+    "claims that are none": lambda folder: (folder / "claims.json").write_text('[{"name": 7}]'),
+    "a theory without numbers": lambda folder: (folder / "theory.csv").write_text("panel,series,x\na,b,c\n"),
+}
+
+
+@pytest.mark.parametrize("make", HOSTILE.values(), ids=HOSTILE.keys())
+def test_what_is_not_ours_is_refused_in_one_line(folder, make):
+    make(folder)
+    with pytest.raises(ValueError, match=r"'.*'") as refused:
+        results.read_results(folder)
+    assert len(str(refused.value)) < 1000
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("value", ["1e999", "NaN", "1e200", "null", '"7"', "true", "[1]"])
+def test_a_return_that_is_no_number_is_a_gap(folder, value):
+    row = b'{"step": 100, "return": 1.0}\n{"step": 300, "final": true, "return": %s}\n' % value.encode()
+    (folder / "runs" / "over" / "metrics.jsonl").write_bytes(row)
+    run = results.read_figure(folder).runs[0]
+    assert run.final is None
+    np.testing.assert_array_equal(run.curves["step"][1], [1, np.nan])
+
+
+def test_nothing_there(tmp_path):
+    for path in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(FileNotFoundError, match=str(path)):
+            results.read_results(path)
