@@ -117,9 +117,12 @@ def step_of(path: Path) -> int | None:
 class Checkpoints:
     """The checkpoints of a run that is under way. Whoever has this owns the run's directory (`lock`)."""
 
-    def __init__(self, run: Path, resumed: int = 0):
-        """resumed: the step at which the run goes on; later checkpoints are removed, for what they hold comes again."""
-        self.run = Path(run)
+    def __init__(self, run: Path, resumed: int = 0, changed: bool = False):
+        """resumed: the step at which the run goes on; later checkpoints are removed, for what they hold comes again.
+
+        changed: its newest transition is no more what it was at that step.
+        """
+        self.run, self._changed = Path(run), changed
         for name in (CHECKPOINTS, REPLAY):
             _refuse_links(self.run / name)
             (self.run / name).mkdir(parents=True, exist_ok=True)
@@ -146,7 +149,7 @@ class Checkpoints:
             _check_finite(snapshot.step, some)
         with self._room_for(snapshot.step, sum(one.nbytes for some in (state, rows) for one in some.values())):
             self._write(snapshot, asked, state, [*known, *self._new_part(first, snapshot.step, rows)])
-        self._there[snapshot.step] = Checkpoint(self.run, snapshot.step)
+        self._there[snapshot.step], self._changed = Checkpoint(self.run, snapshot.step), False
         for step in sorted(self._there)[:-KEPT]:
             if not self._there[step].asked:
                 self._remove(self._there.pop(step).path)
@@ -176,6 +179,8 @@ class Checkpoints:
         """Those parts of the snapshot's replay that are there, and the first transition that is not."""
         oldest, last = snapshot.step - snapshot.held, max(self._there, default=0)
         known = [part for part in self._there[last].parts if part.last > oldest] if self._there else []
+        if self._changed:
+            known = known[:-1]  # what it held is written again, into the new part: a part never changes
         return known, known[-1].last if known else oldest
 
     def _new_part(self, first: int, last: int, rows: dict[str, np.ndarray]) -> list[Part]:
