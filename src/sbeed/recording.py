@@ -1,13 +1,12 @@
 """A run with a directory of its own: begun, stopped by whatever, gone on with, and finished."""
 
-import errno
 import math
-import shutil
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, fields
 from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +17,7 @@ from sbeed.training import files, rundir
 from sbeed.training.checkpoints import Checkpoint, Checkpoints, steps_of
 from sbeed.training.interrupt import interruptible
 from sbeed.training.progress import progress_bar as show_progress
+from sbeed.training.room import room_for
 from sbeed.training.run import OnProgress, Row, RunSpec, follow, ignore, make_trainer
 from sbeed.training.rundir import RunDir
 from sbeed.training.tensors import DamagedModel
@@ -58,7 +58,7 @@ def record(
         warnings.warn(f"{given_up}: this is no more the run that was never stopped", RuntimeWarning, stacklevel=3)
     checkpoint_every = spec.checkpoint_every if trainer.replayable else 0
     kept = f"what was learned until then lies in '{run.path}'"
-    with interruptible(kept) as interrupted, _last_checkpoint_named(run), _room_told(run):
+    with interruptible(kept) as interrupted, _last_checkpoint_named(run), room_for("more", run.path):
         if not run.goes_on:
             run.begin(settings_of(spec, trainer, past.first))
         # Later checkpoints go before the rows that they count on.
@@ -118,25 +118,16 @@ def _last_checkpoint_named(run: RunDir) -> Iterator[None]:
         raise
 
 
-@contextmanager
-def _room_told(run: RunDir) -> Iterator[None]:
-    """A checkpoint says by itself what it takes; a row, an event or a model is small, and only what is free is told."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS):
-            raise
-        free = shutil.disk_usage(run.path).free
-        raise OSError(f"nothing more into '{run.path}' ({error.strerror}): {free:,} bytes are free") from error
-
-
 def _draw_curve(out: Path, rows: list[Row]) -> None:
     if find_spec("matplotlib") is None:
         warnings.warn(f"no {rundir.CURVE}: it needs matplotlib: pip install 'sbeed[plot]'", stacklevel=4)
         return
     from sbeed.experiments import plots
 
-    plots.learning_curves({out.resolve().name: rows}).savefig(out / rundir.CURVE, dpi=160)
+    picture = BytesIO()
+    plots.learning_curves({out.resolve().name: rows}).savefig(picture, dpi=160)
+    with room_for(rundir.CURVE, out, len(picture.getvalue())):
+        (out / rundir.CURVE).write_bytes(picture.getvalue())
 
 
 # ------------------------------------------------------------------------------------------------- config.yaml

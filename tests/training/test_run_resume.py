@@ -1,6 +1,5 @@
 """Runs that were killed, stopped or broken off go on, and are the runs that were not."""
 
-import errno
 import json
 import os
 import random
@@ -15,6 +14,7 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 import pytest
+from benchmarks.reliability.disk import limited
 
 from sbeed import SBEED, cli
 from sbeed.envs.base import EnvironmentFault
@@ -544,19 +544,12 @@ def test_a_member_that_is_just_being_lost_costs_a_population_a_checkpoint_and_no
     assert steps_of(tmp_path / "one") == [0, 16]
 
 
-def test_a_row_that_the_disk_refuses_is_told_with_what_is_free(capsys, broken, monkeypatch, never_stopped):
-    def refuse(self, rows):
-        def complain():  # as a file does that holds what it could not write
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-        self._open.callback(complain)
-        complain()
-
-    with monkeypatch.context() as patch:
-        patch.setattr(rundir.RunDir, "append", refuse)
+def test_a_row_that_the_disk_refuses_is_told_with_what_it_takes_and_what_is_free(capsys, broken, never_stopped):
+    rows = Checkpoint(broken, 64).about["past"]["rows"]
+    with limited(rows + 10):
         code, _, err = _run(capsys, "resume", broken)
     assert (code, err.count("\n")) == (2, 1)
-    assert re.search(rf"nothing more into '{broken}' \(No space left on device\): [\d,]+ bytes are free", err)
+    assert re.search(rf"no row in '{broken}' \(File too large\): it takes [\d,]+ bytes, [\d,]+ are free\n", err)
     resume(broken)
     assert _everything(broken) == _everything(never_stopped)
 

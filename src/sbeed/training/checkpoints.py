@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sbeed.training import tensors
+from sbeed.training.room import room_for
 from sbeed.training.tensors import MANIFEST, DamagedModel, Description
 
 SCHEMA = 1
@@ -196,20 +197,17 @@ class Checkpoints:
 
     @contextmanager
     def _room_for(self, step: int, needed: int) -> Iterator[None]:
-        """What the disk refuses is told with the bytes that it would take; what was half-written goes."""
-        try:
-            yield
-        except OSError as error:
-            with suppress(OSError):
-                if place_of(self.run, step).exists():  # by its name, but perhaps not yet on the disk
-                    self._remove(place_of(self.run, step))
-                self._tidy()
-            free = shutil.disk_usage(self.run).free
-            last = f"the last one is of step {max(self._there)}" if self._there else "there is none before it"
-            raise OSError(
-                f"no checkpoint of step {step} in '{self.run}' ({error.strerror or error}): it takes {needed:,} bytes, "
-                f"{free:,} are free; {last}"
-            ) from error
+        """What was half-written when the disk refused more goes."""
+        last = f"the last one is of step {max(self._there)}" if self._there else "there is none before it"
+        with room_for(f"checkpoint of step {step}", self.run, needed, f"; {last}"):
+            try:
+                yield
+            except OSError:
+                with suppress(OSError):
+                    if place_of(self.run, step).exists():  # by its name, but perhaps not yet on the disk
+                        self._remove(place_of(self.run, step))
+                    self._tidy()
+                raise
 
     def _remove(self, place: Path) -> None:
         # Without its name first: a checkpoint is whole or not there.
