@@ -12,6 +12,7 @@ import os
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from io import BufferedReader
 from pathlib import Path
@@ -90,6 +91,7 @@ def versions() -> dict[str, str | None]:
     return {package: _version(package) for package in _PACKAGES}
 
 
+@cache  # metadata are searched for on the disk, which takes longer than to hash a small model
 def _version(package: str) -> str | None:
     try:
         return version(package)

@@ -342,10 +342,13 @@ class Trainer:
 
     def _newest(self, count: int) -> Transition:
         """The newest transitions of every replay: [members, count, ...]"""
-        # Of powers of two there are few: no checkpoint waits for a program of its own.
-        (rows,) = self._members.run(_newest, self._replays, static={"count": 1 << (count - 1).bit_length()})
-        each = without(self.diverged, self._members.fetch(rows))
-        return jax.tree.map(lambda *members: np.stack([rows[-count:] for rows in members]), *each)
+        if self._members.together:
+            # Of powers of two there are few: no checkpoint waits for a program of its own.
+            (newest,) = self._members.run(_newest, self._replays, static={"count": 1 << (count - 1).bit_length()})
+            rows = [jax.tree.map(lambda x: x[-count:], one) for one in self._members.fetch(newest)]
+        else:  # on a CPU they are in our own memory: no program, and no copy of what is not asked for
+            rows = [ring.newest_in_memory(replay, count) for replay in self._members.fetch(self._replays)]
+        return jax.tree.map(lambda *members: np.stack(members), *without(self.diverged, rows))
 
     def restore(self, checkpoint: Checkpoint, *, restart_episodes: bool = False) -> None:
         """Stand where another trainer of the same run stood; from here on both do the same, bit for bit.
