@@ -94,6 +94,7 @@ class Algorithm:
         final_episodes: int = 20,
         checkpoint_every: int = 20_000,
         resume: bool = False,
+        restart_episodes: bool = False,
     ) -> Self:
         """Take exactly that many more steps in the environment, and learn.
 
@@ -101,7 +102,8 @@ class Algorithm:
         a new directory for the curve, the metrics and the final model; only with it are evaluations and checkpoints (0
         for none) made on the way, and Ctrl-C and SIGTERM then end the call in good order: what was learned until then
         lies there too. resume: if the run is there already it goes on, to `total_timesteps` in all, as if it had never
-        been stopped; the agent must be made and called as it was then.
+        been stopped; the agent must be made and called as it was then. restart_episodes: it then goes on with new
+        episodes, for an environment that is not deterministic and cannot bring back those that were open.
         """
         steps = count("total_timesteps", total_timesteps)
         spec = RunSpec(
@@ -117,12 +119,14 @@ class Algorithm:
         )
         if resume and out is None:
             raise ValueError("resume: a run goes on in its directory: name it (out)")
+        if restart_episodes and not resume:
+            raise ValueError("restart_episodes: only a run that goes on (resume) has episodes to give up")
         trainer, proceed = self._training(), _as_function(callback, self)
         with ExitStack() as stack:
             run = None if out is None else stack.enter_context(RunDir(Path(out), resume=resume))
             past, earlier, goal = None, self._steps_before, trainer.step + steps
             if run is not None and run.goes_on:
-                past = restore(run, trainer, asked=spec)
+                past = restore(run, trainer, asked=spec, restart_episodes=restart_episodes)
                 goal = past.first + steps
                 if is_finished(run.path, trainer.seeds, goal, earlier + goal):
                     return self

@@ -1,13 +1,12 @@
 """A run with a directory of its own: begun, stopped by whatever, gone on with, and finished."""
 
-import errno
 import math
-import shutil
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, fields
 from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +17,7 @@ from sbeed.training import files, rundir
 from sbeed.training.checkpoints import Checkpoint, Checkpoints, steps_of
 from sbeed.training.interrupt import interruptible
 from sbeed.training.progress import progress_bar as show_progress
+from sbeed.training.room import room_for
 from sbeed.training.run import OnProgress, Row, RunSpec, follow, ignore, make_trainer
 from sbeed.training.rundir import RunDir
 from sbeed.training.tensors import DamagedModel
@@ -30,6 +30,7 @@ class Past(NamedTuple):
     first: int = 0  # the trainer's step when the run began
     rows: int = 0  # bytes of metrics.jsonl
     seconds: float = 0.0
+    restarts: tuple[int, ...] = ()  # the steps at which it went on with new episodes
 
 
 def record(
@@ -51,19 +52,26 @@ def record(
     if task.name is None and not run.goes_on:
         # An environment that is an object may have no other to evaluate in: better known now.
         trainer.evaluate(spec.episodes)
+    restarted = trainer.step in past.restarts
+    if restarted:
+        given_up = f"the episodes that were open at step {trainer.step} are given up"
+        warnings.warn(f"{given_up}: this is no more the run that was never stopped", RuntimeWarning, stacklevel=3)
     checkpoint_every = spec.checkpoint_every if trainer.replayable else 0
     kept = f"what was learned until then lies in '{run.path}'"
-    with interruptible(kept) as interrupted, _last_checkpoint_named(run), _room_told(run):
+    with interruptible(kept) as interrupted, _last_checkpoint_named(run), room_for("more", run.path):
         if not run.goes_on:
             run.begin(settings_of(spec, trainer, past.first))
         # Later checkpoints go before the rows that they count on.
-        store = Checkpoints(run.path, resumed=trainer.step) if checkpoint_every else None
+        store = Checkpoints(run.path, resumed=trainer.step, changed=restarted) if checkpoint_every else None
         run.open(trainer.seeds, step=trainer.step, rows=past.rows)
 
         def checkpoint(seconds: float) -> None:
             assert store is not None
             _save(store, trainer, past._replace(rows=run.bytes_of_rows(), seconds=seconds))
             run.keep()
+
+        def append(rows: list[Row]) -> None:
+            run.append([{**row, "restarts": len(past.restarts)} for row in rows] if past.restarts else rows)
 
         if store is not None and not steps_of(run.path):  # from now on there is always one
             _save(store, trainer, past)
@@ -74,7 +82,7 @@ def record(
             episodes=spec.episodes,
             final_episodes=spec.final_episodes,
             checkpoint_every=checkpoint_every,
-            on_rows=run.append,
+            on_rows=append,
             on_checkpoint=checkpoint,
             on_progress=lambda trainer: on_progress(trainer) is not False and not interrupted(),
             seconds=past.seconds,
@@ -110,25 +118,16 @@ def _last_checkpoint_named(run: RunDir) -> Iterator[None]:
         raise
 
 
-@contextmanager
-def _room_told(run: RunDir) -> Iterator[None]:
-    """A checkpoint says by itself what it takes; a row, an event or a model is small, and only what is free is told."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS):
-            raise
-        free = shutil.disk_usage(run.path).free
-        raise OSError(f"nothing more into '{run.path}' ({error.strerror}): {free:,} bytes are free") from error
-
-
 def _draw_curve(out: Path, rows: list[Row]) -> None:
     if find_spec("matplotlib") is None:
         warnings.warn(f"no {rundir.CURVE}: it needs matplotlib: pip install 'sbeed[plot]'", stacklevel=4)
         return
     from sbeed.experiments import plots
 
-    plots.learning_curves({out.resolve().name: rows}).savefig(out / rundir.CURVE, dpi=160)
+    picture = BytesIO()
+    plots.learning_curves({out.resolve().name: rows}).savefig(picture, dpi=160)
+    with room_for(rundir.CURVE, out, len(picture.getvalue())):
+        (out / rundir.CURVE).write_bytes(picture.getvalue())
 
 
 # ------------------------------------------------------------------------------------------------- config.yaml
@@ -169,11 +168,18 @@ def _check_settings(path: Path, settings: Mapping[str, Any]) -> None:
 # ------------------------------------------------------------------------------------------------- going on
 
 
-def restore(run: RunDir, trainer: Trainer, *, at: int | None = None, asked: RunSpec | None = None) -> Past:
+def restore(
+    run: RunDir,
+    trainer: Trainer,
+    *,
+    at: int | None = None,
+    asked: RunSpec | None = None,
+    restart_episodes: bool = False,
+) -> Past:
     """Let the trainer stand where the run stood at its newest checkpoint, or at that step. Nothing is written.
 
-    asked: what the run must be, if not whatever its own settings say. A run that was killed before its first checkpoint
-    begins again.
+    asked: what the run must be, if not whatever its own settings say. restart_episodes: but for its open episodes,
+    which are given up. A run that was killed before its first checkpoint begins again.
     """
     there = steps_of(run.path)
     if at is not None and at not in there:
@@ -194,23 +200,25 @@ def restore(run: RunDir, trainer: Trainer, *, at: int | None = None, asked: RunS
             raise DamagedModel(f"'{run.path / rundir.METRICS}' has {rows} bytes; at the checkpoint it had {past.rows}")
         if asked is not None:
             _check_settings(run.path, settings_of(asked, trainer, past.first))
-        trainer.restore(checkpoint)
+        trainer.restore(checkpoint, restart_episodes=restart_episodes)
     except DamagedModel as error:
         for older in there[: there.index(step)][-1:]:
             error.add_note(f"there is a checkpoint of step {older} too (--from {older})")
         raise
-    return past
+    return past._replace(restarts=(*past.restarts, step)) if restart_episodes else past
 
 
 def _read_past(checkpoint: Checkpoint) -> Past:
     try:
         past = Past(**checkpoint.about["past"])
         first, rows = (count(name, getattr(past, name), low=0) for name in ("first", "rows"))
-        if not (first <= checkpoint.step and 0 <= past.seconds < math.inf):
+        restarts = tuple(count("restarts", step, low=0) for step in past.restarts)
+        before = first <= checkpoint.step and all(step < checkpoint.step for step in restarts)
+        if not (before and 0 <= past.seconds < math.inf):
             raise ValueError("its numbers contradict each other")
     except (KeyError, TypeError, ValueError) as error:
         raise DamagedModel(f"'{checkpoint.path}' does not say what was before it ({error})") from None
-    return Past(first, rows, float(past.seconds))
+    return Past(first, rows, float(past.seconds), restarts)
 
 
 def is_finished(path: Path, seeds: Sequence[int], step: int, learned: int) -> bool:
@@ -229,6 +237,7 @@ def pursue(
     at: int | None = None,
     env: str | None = None,
     workers: int = 0,
+    restart_episodes: bool = False,
     progress_bar: bool = False,
     on_progress: OnProgress = ignore,
 ) -> list[Row]:
@@ -242,7 +251,7 @@ def pursue(
         raise ValueError(f"env: the run's is {spec.env!r}, got {env!r}")
     task = read_task(spec.env, spec.noise)
     with closing(make_trainer(spec, seeds=seeds, workers=workers)) as trainer, ExitStack() as stack:
-        past = restore(run, trainer, at=at)
+        past = restore(run, trainer, at=at, restart_episodes=restart_episodes)
         show: Callable[[], None] = lambda: None
         if progress_bar:
             show = stack.enter_context(show_progress(trainer, spec.steps - trainer.step))
@@ -260,14 +269,18 @@ def resume(
     at: int | None = None,
     env: str | None = None,
     workers: int = 0,
+    restart_episodes: bool = False,
     progress_bar: bool = False,
     on_progress: OnProgress = ignore,
 ) -> list[Row]:
     """Go on with the run in that directory from its newest checkpoint, or from the one `at` a step, and finish it.
 
     Its rows, parameters and replay are then those of a run that was never stopped, bit for bit, clocks apart. env: the
-    environment's name again, where it would import a module, which no file may make us do. Returns all rows.
+    environment's name again, where it would import a module, which no file may make us do. restart_episodes: give up
+    the episodes that were open, which an environment that is not deterministic cannot bring back; all but the bits
+    that depend on them is then as it was. Returns all rows.
     """
     rundir.check_run(Path(path))
+    asked: dict[str, Any] = {"at": at, "env": env, "workers": workers, "restart_episodes": restart_episodes}
     with RunDir(Path(path), resume=True) as run:
-        return pursue(run, at=at, env=env, workers=workers, progress_bar=progress_bar, on_progress=on_progress)
+        return pursue(run, **asked, progress_bar=progress_bar, on_progress=on_progress)

@@ -39,6 +39,8 @@ def test_what_is_put_back_lies_where_it_lay(chunks):
     ring = _filled(chunks)
     kept = jax.device_get(replay.newest(ring, int(ring.size))) if chunks else jax.device_get(_chunk(0, 0))
     jax.tree.map(np.testing.assert_array_equal, replay.refilled(kept, 4 * chunks, 16), ring)
+    in_memory = replay.newest_in_memory(jax.device_get(ring), int(ring.size))
+    jax.tree.map(np.testing.assert_array_equal, in_memory, kept)
 
 
 def test_starts_are_uniform():

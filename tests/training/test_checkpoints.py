@@ -103,6 +103,25 @@ def test_a_resumed_run_forgets_what_comes_again(tmp_path):
     _whole(tmp_path, 9)
 
 
+def test_a_newest_transition_that_changed_is_written_again_and_the_older_checkpoints_keep_theirs(tmp_path):
+    store = Checkpoints(tmp_path)
+    for step in (4, 7):
+        store.save(_snapshot(step))
+
+    def changed(n):
+        rows = _history(12 - n, 12)
+        rows.last[:, 6 - (12 - n)] = True
+        return rows
+
+    store = Checkpoints(tmp_path, resumed=7, changed=True)
+    store.save(_snapshot(12)._replace(newest=changed))
+    assert _parts(tmp_path) == ["000000000_000000004", "000000004_000000007", "000000004_000000012"]
+    assert _whole(tmp_path, 7).newest(ROW_LIKE).last[:, 6].tolist() == [True, False]  # 6 and 6.5
+    assert Checkpoint(tmp_path, 12).newest(ROW_LIKE).last[:, 6 - 2].tolist() == [True, True]
+    store.save(_snapshot(14))
+    assert [part.first for part in Checkpoint(tmp_path, 14).parts] == [4, 12]
+
+
 def test_every_flipped_bit_is_noticed_and_its_file_named(tmp_path):
     Checkpoints(tmp_path).save(_snapshot(4))
     paths = [path for path in tmp_path.rglob("*") if path.is_file()]

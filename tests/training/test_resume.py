@@ -11,15 +11,15 @@ import pytest
 
 from sbeed.agents.knobs import with_fields
 from sbeed.agents.registry import find
-from sbeed.envs.base import EnvironmentFault
 from sbeed.training import checkpoints
 from sbeed.training import trainer as module
 from sbeed.training.checkpoints import Checkpoint, Checkpoints, steps_of
+from sbeed.training.collect import Unrepeatable
 from sbeed.training.members import Members
 from sbeed.training.sources import spec_of
 from sbeed.training.tensors import DamagedModel
 from sbeed.training.trainer import Trainer
-from tests.training.counting import COUNTING, Clockwork, CountingConfig
+from tests.training.counting import COUNTING, CountingConfig
 
 CONFIG = CountingConfig(replay_capacity=40)
 
@@ -177,13 +177,86 @@ def test_a_checkpoint_disturbs_nothing(tmp_path):
 # ------------------------------------------------------------------------------------------------- what cannot go on
 
 
-def test_an_environment_that_is_not_deterministic_is_found_out(tmp_path):
-    trainer = _make(Clockwork())  # which counts its episodes, whatever their seeds
-    _advance(trainer, 14)
+def test_an_environment_that_is_not_deterministic_goes_on_with_new_episodes_only(tmp_path, clockwork):
+    make = partial(_make, clockwork, seeds=[3, 7])
+    trainer = make()
+    _advance(trainer, 14)  # episodes of 3, 5 and 3 steps, and three steps of the fourth
+    before = _everything(trainer)
     checkpoint = _stop(trainer, tmp_path)
-    with pytest.raises(EnvironmentFault, match=r"played again from .* is another one: .* not deterministic") as error:
-        _make(Clockwork()).restore(checkpoint)
+    again = make()
+    with pytest.raises(Unrepeatable, match=r"played again .* is another one: .* --restart-episodes") as error:
+        again.restore(checkpoint)
     assert "\n" not in str(error.value)
+    again.restore(checkpoint, restart_episodes=True)
+
+    after = _everything(again)
+    for name in ("standing", "run"):
+        assert after["about"][name] == before["about"][name]
+    _assert_same(after["state"]["states"], before["state"]["states"])
+    assert not before["replay"].last[:, -1].any()
+    before["replay"].last[:, -1] = True
+    _assert_same(after["replay"], before["replay"])
+    for then, now in zip(before["about"]["actors"], after["about"]["actors"]):
+        begun = {"episodes": then["episodes"] + 1, "taken": 0, "total": 0.0}
+        assert now == {**then, **begun}
+
+    _advance(again, 40)
+    replay = again._newest(40)
+    for member in range(2):
+        path = jax.tree.map(lambda x, i=member: x[i], replay)
+        assert _crossings(path) == []
+        assert (path.last[13], path.terminated[13]) == (True, False)
+        assert _crossings(path._replace(last=path.last & (np.arange(40) != 13))) == [13]
+
+
+def _crossings(path):
+    """Where a window would join what did not follow each other."""
+    follows = (path.next_obs[:-1] == path.obs[1:]).all(1)
+    return np.flatnonzero(~follows & ~path.last[:-1]).tolist()
+
+
+def test_after_a_restart_a_run_is_exact_again(tmp_path):
+    make = partial(_make, seeds=[3, 7])
+    there = make()
+    _advance(there, 16)
+    checkpoint = _stop(there, tmp_path)
+    never = make()
+    never.restore(checkpoint, restart_episodes=True)
+    _advance(never, 36)
+    store = Checkpoints(tmp_path, resumed=16, changed=True)
+    store.save(never.snapshot())
+    again = make()
+    again.restore(Checkpoint(tmp_path, 36))
+    for trainer in (never, again):
+        _advance(trainer, 64)
+    _assert_same(_everything(again), _everything(never))
+
+
+def test_a_pure_environment_has_nothing_to_give_up(tmp_path):
+    trainer = _make("jax:pendulum")
+    _advance(trainer, 4)
+    with pytest.raises(ValueError, match="restart_episodes: jax:pendulum is in the checkpoint itself"):
+        trainer.restore(_stop(trainer, tmp_path), restart_episodes=True)
+
+
+@pytest.mark.parametrize("broken", ["raises", "ends"])
+def test_an_episode_that_cannot_even_be_played_to_its_end_is_another_one(tmp_path, broken):
+    """In an environment that is not deterministic it may be over, or the environment raise, before its last action."""
+
+    class Moody(gymnasium.Wrapper):
+        def step(self, action):
+            if mood and broken == "raises":
+                raise ZeroDivisionError
+            obs, reward, _, truncated, info = super().step(action)
+            return obs, reward, bool(mood), truncated, info
+
+    mood = []
+    trainer = _make(Moody(gymnasium.make("Pendulum-v1")))
+    _advance(trainer, 8)
+    checkpoint = _stop(trainer, tmp_path)
+    mood.append("bad")
+    with pytest.raises(Unrepeatable, match="is another one"):
+        trainer.restore(checkpoint)
 
 
 def test_a_vector_environment_cannot_be_brought_back():

@@ -1,6 +1,5 @@
 """Runs that were killed, stopped or broken off go on, and are the runs that were not."""
 
-import errno
 import json
 import os
 import random
@@ -13,7 +12,9 @@ import time
 from pathlib import Path
 
 import gymnasium
+import numpy as np
 import pytest
+from benchmarks.reliability.disk import limited
 
 from sbeed import SBEED, cli
 from sbeed.envs.base import EnvironmentFault
@@ -50,7 +51,7 @@ def _run(capsys, *args):
     return stop.value.code, out, err
 
 
-def _break_off(monkeypatch, out, step, *args):
+def _break_off(monkeypatch, out, step, *args, **asked):
     """A run that is no more after that step."""
     advance = Trainer.advance
 
@@ -62,7 +63,7 @@ def _break_off(monkeypatch, out, step, *args):
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "advance", until)
         with pytest.raises(Killed):
-            cli.main(_command(out, *args))
+            cli.main(_command(out, *args, **asked))
 
 
 def _everything(run):
@@ -422,16 +423,48 @@ def test_a_run_in_use_is_refused(capsys, broken):
 
 
 def test_an_environment_that_is_not_deterministic(tmp_path):
-    asked = {**ASKED, "eval_every": 1000}
+    asked, run = {**ASKED, "eval_every": 1000}, tmp_path / "run"
 
     def agent():
         return SBEED(None, Clockwork(), eval_env=Clockwork(), **TINY)
 
-    agent().learn(40, out=tmp_path / "run", callback=lambda agent: agent.num_timesteps < 24, **asked)
-    before = _files(tmp_path / "run")
+    agent().learn(40, out=run, callback=lambda agent: agent.num_timesteps < 24, **asked)
+    before = _files(run)
     with pytest.raises(EnvironmentFault, match="not deterministic"):
-        agent().learn(40, out=tmp_path / "run", **asked)
-    assert _files(tmp_path / "run") == before
+        agent().learn(40, out=run, **asked)
+    assert _files(run) == before
+    with pytest.warns(RuntimeWarning, match="that were open at step 24 are given up"):
+        agent().learn(40, out=run, **asked, restart_episodes=True)
+    assert [(row["step"], row["restarts"]) for row in rundir.read_rows(run)] == [(40, 1)]
+    with pytest.raises(ValueError, match=r"restart_episodes: only a run that goes on \(resume\)"):
+        agent().learn(40, restart_episodes=True)
+
+
+def test_the_weaker_mode_of_the_command_line(capsys, tmp_path, monkeypatch, clockwork):
+    """A population of two, killed at step 72, after a checkpoint of 64 and rows of 72."""
+    run = tmp_path / "run"
+    _break_off(monkeypatch, run, 72, "--seeds", "2", env=clockwork)
+    before = _files(run)
+    code, out, err = _run(capsys, "resume", run)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "is not deterministic" in err
+    assert "--restart-episodes" in err
+    assert _files(run) == before
+
+    with pytest.warns(RuntimeWarning, match="that were open at step 64 are given up"):
+        code, _, _ = _run(capsys, "resume", run, "--restart-episodes")
+    assert code == 0
+    told = {row["step"]: row.get("restarts", 0) for row in rundir.read_rows(run)}
+    assert told == {24: 0, 48: 0, 72: 1, 96: 1, 100: 1}
+    last = Checkpoint(run, steps_of(run)[-1])
+    assert last.about["past"]["restarts"] == [64]
+    _, out, _ = _run(capsys, "inspect", last.path)
+    assert re.search(r"restarts .* \[64\]", out)
+    obs, next_obs, ends = (np.array(_replay(run, last, name)) for name in ("obs", "next_obs", "last"))
+    for member in range(2):
+        joined = (next_obs[:-1, member] == obs[1:, member]).all(1)
+        assert (joined | ends[:-1, member]).all()
+        assert not joined[63]
 
 
 # ------------------------------------------------------------------------------------------------- what ends a run
@@ -511,19 +544,12 @@ def test_a_member_that_is_just_being_lost_costs_a_population_a_checkpoint_and_no
     assert steps_of(tmp_path / "one") == [0, 16]
 
 
-def test_a_row_that_the_disk_refuses_is_told_with_what_is_free(capsys, broken, monkeypatch, never_stopped):
-    def refuse(self, rows):
-        def complain():  # as a file does that holds what it could not write
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-        self._open.callback(complain)
-        complain()
-
-    with monkeypatch.context() as patch:
-        patch.setattr(rundir.RunDir, "append", refuse)
+def test_a_row_that_the_disk_refuses_is_told_with_what_it_takes_and_what_is_free(capsys, broken, never_stopped):
+    rows = Checkpoint(broken, 64).about["past"]["rows"]
+    with limited(rows + 10):
         code, _, err = _run(capsys, "resume", broken)
     assert (code, err.count("\n")) == (2, 1)
-    assert re.search(rf"nothing more into '{broken}' \(No space left on device\): [\d,]+ bytes are free", err)
+    assert re.search(rf"no row in '{broken}' \(File too large\): it takes [\d,]+ bytes, [\d,]+ are free\n", err)
     resume(broken)
     assert _everything(broken) == _everything(never_stopped)
 

@@ -43,8 +43,8 @@ class Inspect:
 def _print(found: "Contents") -> None:
     from rich.console import Console
 
-    console = Console()
-    facts = {name: value for name, value in found.items() if not isinstance(value, list | dict) or name == "seeds"}
+    console, shown = Console(), ("seeds", "restarts")
+    facts = {name: value for name, value in found.items() if not isinstance(value, list | dict) or name in shown}
     console.print(_table(f"{found['kind']} {found['path']}", ("", ""), facts.items()))
     for name in ("env", "config", "versions"):
         if name in found:

@@ -128,6 +128,8 @@ class Resume:
     """The environment's name again, where it would import a module: no file may make us do that."""
     workers: int = 0
     """Processes that step the environments; 0: this one."""
+    restart_episodes: bool = False
+    """Give up the episodes that were open: for an environment that is not deterministic and cannot bring them back."""
 
     def __call__(self) -> int:
         from sbeed.training.rundir import RunDir, check_run
@@ -147,7 +149,14 @@ class Resume:
                 if self.start is None and is_finished(self.run, seeds, spec.steps, spec.steps):
                     print(f"'{self.run}' is finished: there is nothing left to do")
                     return 0
-                rows = pursue(run, at=self.start, env=self.env, workers=self.workers, progress_bar=True)
+                rows = pursue(
+                    run,
+                    at=self.start,
+                    env=self.env,
+                    workers=self.workers,
+                    restart_episodes=self.restart_episodes,
+                    progress_bar=True,
+                )
         print_scores(rows)
         print(self.run)
         return 0

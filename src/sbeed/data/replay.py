@@ -71,6 +71,13 @@ def refilled(newest: Transition, written: int, capacity: int) -> Replay:
     return Replay(jax.tree.map(place, newest), np.int32(written))  # type: ignore[arg-type]
 
 
+def newest_in_memory(replay: Replay, count: int) -> Transition:
+    """The newest `count` transitions of a replay in numpy that holds as many: what `refilled` takes."""
+    written = int(replay.written)
+    index = np.arange(written - count, written) % replay.capacity
+    return jax.tree.map(lambda ring: ring[index], replay.data)
+
+
 def sample(replay: Replay, key: Key, batch: int, length: int, newest: Scalar | None = None) -> Transition:
     """Windows of `length` consecutive transitions, their starts uniform: [batch, length, ...]
 

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sbeed.training import tensors
+from sbeed.training.room import room_for
 from sbeed.training.tensors import MANIFEST, DamagedModel, Description
 
 SCHEMA = 1
@@ -117,9 +118,12 @@ def step_of(path: Path) -> int | None:
 class Checkpoints:
     """The checkpoints of a run that is under way. Whoever has this owns the run's directory (`lock`)."""
 
-    def __init__(self, run: Path, resumed: int = 0):
-        """resumed: the step at which the run goes on; later checkpoints are removed, for what they hold comes again."""
-        self.run = Path(run)
+    def __init__(self, run: Path, resumed: int = 0, changed: bool = False):
+        """resumed: the step at which the run goes on; later checkpoints are removed, for what they hold comes again.
+
+        changed: its newest transition is no more what it was at that step.
+        """
+        self.run, self._changed = Path(run), changed
         for name in (CHECKPOINTS, REPLAY):
             _refuse_links(self.run / name)
             (self.run / name).mkdir(parents=True, exist_ok=True)
@@ -146,7 +150,7 @@ class Checkpoints:
             _check_finite(snapshot.step, some)
         with self._room_for(snapshot.step, sum(one.nbytes for some in (state, rows) for one in some.values())):
             self._write(snapshot, asked, state, [*known, *self._new_part(first, snapshot.step, rows)])
-        self._there[snapshot.step] = Checkpoint(self.run, snapshot.step)
+        self._there[snapshot.step], self._changed = Checkpoint(self.run, snapshot.step), False
         for step in sorted(self._there)[:-KEPT]:
             if not self._there[step].asked:
                 self._remove(self._there.pop(step).path)
@@ -176,6 +180,8 @@ class Checkpoints:
         """Those parts of the snapshot's replay that are there, and the first transition that is not."""
         oldest, last = snapshot.step - snapshot.held, max(self._there, default=0)
         known = [part for part in self._there[last].parts if part.last > oldest] if self._there else []
+        if self._changed:
+            known = known[:-1]  # what it held is written again, into the new part: a part never changes
         return known, known[-1].last if known else oldest
 
     def _new_part(self, first: int, last: int, rows: dict[str, np.ndarray]) -> list[Part]:
@@ -191,20 +197,17 @@ class Checkpoints:
 
     @contextmanager
     def _room_for(self, step: int, needed: int) -> Iterator[None]:
-        """What the disk refuses is told with the bytes that it would take; what was half-written goes."""
-        try:
-            yield
-        except OSError as error:
-            with suppress(OSError):
-                if place_of(self.run, step).exists():  # by its name, but perhaps not yet on the disk
-                    self._remove(place_of(self.run, step))
-                self._tidy()
-            free = shutil.disk_usage(self.run).free
-            last = f"the last one is of step {max(self._there)}" if self._there else "there is none before it"
-            raise OSError(
-                f"no checkpoint of step {step} in '{self.run}' ({error.strerror or error}): it takes {needed:,} bytes, "
-                f"{free:,} are free; {last}"
-            ) from error
+        """What was half-written when the disk refused more goes."""
+        last = f"the last one is of step {max(self._there)}" if self._there else "there is none before it"
+        with room_for(f"checkpoint of step {step}", self.run, needed, f"; {last}"):
+            try:
+                yield
+            except OSError:
+                with suppress(OSError):
+                    if place_of(self.run, step).exists():  # by its name, but perhaps not yet on the disk
+                        self._remove(place_of(self.run, step))
+                    self._tidy()
+                raise
 
     def _remove(self, place: Path) -> None:
         # Without its name first: a checkpoint is whole or not there.

@@ -156,25 +156,41 @@ class Actor:
         return Mark(self.episodes, random, self.total, actions, noise, self.obs)
 
     def resume(self, mark: Mark) -> None:
-        """Play the episode under way again, from its seed and its actions; an EnvironmentFault if it is another one."""
-        state, increment, has_half, half = mark.random
-        stream = {"state": {"state": state, "inc": increment}, "has_uint32": has_half, "uinteger": half}
-        self.rng.bit_generator.state = {"bit_generator": "PCG64", **stream}
+        """Play the episode under way again, from its seed and its actions; an Unrepeatable if it is another one."""
+        self._draw_from(mark.random)
         self.episodes = mark.episodes - 1
         self._reset()
-        ended = False
-        for action in mark.actions:
-            self.obs, reward, terminated, truncated = self.env.step(action)
-            self.actions.append(action)
-            self.total += reward
-            ended |= terminated or truncated
-        if ended or self.total != mark.total or self.obs.tobytes() != mark.obs.tobytes():
+        if not self._same_again(mark):
             raise Unrepeatable(
                 f"{self.env.spec.name}: episode {mark.episodes} (seed {self.seed}), played again from its seed and its "
                 f"{len(mark.actions)} actions, is another one: the environment is not deterministic, and the run "
-                "cannot go on as if it had not stopped"
+                "cannot go on as if it had not stopped; with --restart-episodes (restart_episodes=True) it goes on "
+                "with new episodes"
             )
         self.noise = mark.noise
+
+    def _same_again(self, mark: Mark) -> bool:
+        for action in mark.actions:
+            try:
+                self.obs, reward, terminated, truncated = self.env.step(action)
+            except Exception:  # which it did not do then
+                return False
+            if terminated or truncated:
+                return False
+            self.actions.append(action)
+            self.total += reward
+        return self.total == mark.total and self.obs.tobytes() == mark.obs.tobytes()
+
+    def restart(self, mark: Mark) -> None:
+        """Give up the episode that was under way, for the one after it."""
+        self._draw_from(mark.random)
+        self.episodes = mark.episodes
+        self._reset()
+
+    def _draw_from(self, random: tuple[int, ...]) -> None:
+        state, increment, has_half, half = random
+        stream = {"state": {"state": state, "inc": increment}, "has_uint32": has_half, "uinteger": half}
+        self.rng.bit_generator.state = {"bit_generator": "PCG64", **stream}
 
     def evaluate(self, policy: HostPolicy, episodes: int) -> Scores:
         return self.evaluator.play(policy, episodes)
@@ -273,6 +289,8 @@ class VectorActor:
 
     def resume(self, mark: Mark) -> None:
         self.mark()  # which says why not
+
+    restart = resume
 
     def evaluate(self, policy: HostPolicy, episodes: int) -> Scores:
         return self.evaluator.play(policy, episodes)
@@ -379,9 +397,9 @@ class Collector:
         self._ask("mark", [() for crew in self.crews for _ in range(crew.size)])
         return self._answers()
 
-    def resume(self, marks: Sequence[Mark]) -> None:
-        """Let everybody go on from where another collector's actor stood."""
-        self._ask("resume", [(mark,) for mark in marks])
+    def resume(self, marks: Sequence[Mark], restart: bool = False) -> None:
+        """Let everybody go on from where another collector's actor stood.   restart: in new episodes"""
+        self._ask("restart" if restart else "resume", [(mark,) for mark in marks])
         self._answers()
 
     def _ask(self, method: str, arguments: list[tuple]) -> None:

@@ -76,6 +76,7 @@ def _checkpoint(run: Path, step: int) -> Contents:
             "config": _names(about["config"]),
             "versions": _names(found.versions),
             "transitions": found.held,
+            "restarts": _names(found.about.get("past", {})).get("restarts", []),
             "files": [_file(*one) for one in described],
             "tensors": _tensors(found.file["tensors"]),
         }

@@ -9,7 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from sbeed.training import tensors
+from sbeed.training.room import room_for
 from sbeed.training.tensors import MANIFEST, DamagedModel
 
 SCHEMA = 1
@@ -25,11 +28,17 @@ def save(directory: Path, state: Any, about: Mapping[str, Any]) -> None:
     directory = Path(directory).resolve()
     if directory.exists() and not _replaceable(directory):
         raise FileExistsError(f"'{directory}' exists and is not a saved model: it is not overwritten")
+    named = tensors.named_tensors(state)
+    with room_for("model", directory, sum(tensor.nbytes for tensor in named.values())):
+        _write(directory, named, about)
+
+
+def _write(directory: Path, named: Mapping[str, np.ndarray], about: Mapping[str, Any]) -> None:
     new, old = (directory.with_name(f".{directory.name}.{word}-{os.getpid()}") for word in ("new", "old"))
     shutil.rmtree(new, ignore_errors=True)  # of a process of that number that was killed
     new.mkdir(parents=True)
     try:
-        described = tensors.write_tensors(new / TENSORS, tensors.named_tensors(state))
+        described = tensors.write_tensors(new / TENSORS, named)
         file = {"name": TENSORS, "bytes": described["bytes"], "sha256": described["sha256"]}
         about = {"schema": SCHEMA, **about, "versions": tensors.versions()}
         tensors.write_manifest(new, {**about, "file": file, "tensors": described["tensors"]})

@@ -15,7 +15,8 @@ from sbeed.training.threads import lapack_on_one_thread
 from sbeed.training.trainer import Trainer, Variant
 
 # env, seed, the member's own fields, step, final, return, return_std, length, train_return, the update's metrics,
-# seconds and where they went. What ends in "seconds" is a clock; all else is the same whenever the run is.
+# seconds and where they went. What ends in "seconds" is a clock; all else is the same whenever the run is. Where a run
+# went on with new episodes (recording), restarts: how often.
 Row = dict[str, Any]
 OnRows = Callable[[list[Row]], None]
 OnProgress = Callable[[Trainer], bool | None]

@@ -23,6 +23,7 @@ from typing import Any, Self
 import yaml
 
 from sbeed.training.lock import LOCK, locked
+from sbeed.training.room import room_for
 
 Row = dict[str, Any]
 
@@ -65,9 +66,10 @@ class RunDir:
     def __enter__(self) -> Self:
         self._check()  # before anything is left in a directory of somebody else's
         self._was_there = self.path.exists()
-        self.path.mkdir(parents=True, exist_ok=True)
         with ExitStack() as undo:
-            undo.enter_context(locked(self.path))
+            with room_for(LOCK, self.path, len(str(os.getpid()))):
+                self.path.mkdir(parents=True, exist_ok=True)
+                undo.enter_context(locked(self.path))
             self._check()  # again: who had the lock before us may have begun a run
             self.goes_on = is_run(self.path)
             undo.push(self._discard)
@@ -86,12 +88,13 @@ class RunDir:
 
     def begin(self, settings: Mapping[str, Any]) -> None:
         """Makes it a new run's."""
-        new = self.path / f".{CONFIG}"
-        with new.open("w") as file:
-            yaml.safe_dump(dict(settings), file, sort_keys=False)
-            file.flush()
-            os.fsync(file.fileno())
-        new.rename(self.path / CONFIG)
+        new, content = self.path / f".{CONFIG}", yaml.safe_dump(dict(settings), sort_keys=False).encode()
+        with room_for(CONFIG, self.path, len(content)):
+            with new.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            new.rename(self.path / CONFIG)
 
     def open(self, seeds: Sequence[int], *, step: int = 0, rows: int = 0) -> None:
         """Where the run goes on, all that came after `step`, when its rows had so many bytes, has not happened."""
@@ -111,8 +114,10 @@ class RunDir:
     def append(self, rows: Iterable[Row]) -> None:
         """Rows that hold `seed` and `step`; each is on its line, whole, when this returns."""
         for row in rows:
-            self._metrics.write(json.dumps(_without_nan(row), allow_nan=False) + "\n")
-            self._metrics.flush()
+            line = json.dumps(_without_nan(row), allow_nan=False) + "\n"
+            with room_for("row", self.path, len(line)):
+                self._metrics.write(line)
+                self._metrics.flush()
             self.keep()
             self._events[row["seed"]].write(row)
 
@@ -131,8 +136,10 @@ class RunDir:
         if not path.exists():
             return 0
         with path.open("rb") as file:
-            os.fsync(file.fileno())
-            return file.seek(0, os.SEEK_END)
+            size = file.seek(0, os.SEEK_END)
+            with room_for(METRICS, self.path, size):
+                os.fsync(file.fileno())
+            return size
 
     def model(self, seed: int) -> Path:
         """Where the model of that seed goes."""
@@ -167,9 +174,11 @@ class _Events:
     def __init__(self, directory: Path):
         from tensorboardX.event_file_writer import EventsWriter  # half a second that only a training run spends
 
-        directory.mkdir(parents=True, exist_ok=True)
-        number = len(list(directory.iterdir()))  # two of one second would have one name
-        self._writer = EventsWriter(str(directory / "events"), f".{number}" if number else "")
+        self._directory = directory
+        with room_for("events", directory):
+            directory.mkdir(parents=True, exist_ok=True)
+            number = len(list(directory.iterdir()))  # two of one second would have one name
+            self._writer = EventsWriter(str(directory / "events"), f".{number}" if number else "")
 
     def close(self) -> None:
         self._writer.close()
@@ -178,9 +187,7 @@ class _Events:
         """TensorBoard drops what the files before this one say of that step and of later ones."""
         from tensorboardX.proto.event_pb2 import Event, SessionLog
 
-        self._writer.write_event(
-            Event(wall_time=time.time(), step=step, session_log=SessionLog(status=SessionLog.START))
-        )
+        self._write(Event(wall_time=time.time(), step=step, session_log=SessionLog(status=SessionLog.START)))
 
     def write(self, row: Row) -> None:
         from tensorboardX.proto.event_pb2 import Event
@@ -189,8 +196,12 @@ class _Events:
         for name, value in row.items():
             if name not in ("seed", "step") and isinstance(value, int | float):
                 event.summary.value.add(tag=name, simple_value=value)
-        self._writer.write_event(event)
-        self._writer.flush()
+        self._write(event)
+
+    def _write(self, event: Any) -> None:
+        with room_for("event", self._directory, event.ByteSize() + 16):  # its length and two check sums are written too
+            self._writer.write_event(event)
+            self._writer.flush()
 
 
 def read_rows(path: Path) -> list[Row]:

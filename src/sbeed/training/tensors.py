@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,7 @@ def versions() -> dict[str, str | None]:
     return {package: _version(package) for package in _PACKAGES}
 
 
+@cache  # metadata are searched for on the disk, which takes longer than to hash a small model
 def _version(package: str) -> str | None:
     try:
         return version(package)

@@ -342,17 +342,25 @@ class Trainer:
 
     def _newest(self, count: int) -> Transition:
         """The newest transitions of every replay: [members, count, ...]"""
-        # Of powers of two there are few: no checkpoint waits for a program of its own.
-        (rows,) = self._members.run(_newest, self._replays, static={"count": 1 << (count - 1).bit_length()})
-        each = without(self.diverged, self._members.fetch(rows))
-        return jax.tree.map(lambda *members: np.stack([rows[-count:] for rows in members]), *each)
+        if self._members.together:
+            # Of powers of two there are few: no checkpoint waits for a program of its own.
+            (newest,) = self._members.run(_newest, self._replays, static={"count": 1 << (count - 1).bit_length()})
+            rows = [jax.tree.map(lambda x: x[-count:], one) for one in self._members.fetch(newest)]
+        else:  # on a CPU they are in our own memory: no program, and no copy of what is not asked for
+            rows = [ring.newest_in_memory(replay, count) for replay in self._members.fetch(self._replays)]
+        return jax.tree.map(lambda *members: np.stack(members), *without(self.diverged, rows))
 
-    def restore(self, checkpoint: Checkpoint) -> None:
+    def restore(self, checkpoint: Checkpoint, *, restart_episodes: bool = False) -> None:
         """Stand where another trainer of the same run stood; from here on both do the same, bit for bit.
 
-        A ValueError if it was another run, an EnvironmentFault if the environment does not do again what it did. A lost
-        member stays lost.
+        A ValueError if it was another run, an Unrepeatable if the environment does not do again what it did. A lost
+        member stays lost. restart_episodes: do not ask it to. Episodes that were under way are given up, which in the
+        replay is as if the data of their environments paused, and the next ones begin; all else is as it was.
         """
+        if restart_episodes and self._collector is None:
+            raise ValueError(
+                f"restart_episodes: {self.spec.name} is in the checkpoint itself, and its episodes go on as they were"
+            )
         about, members = checkpoint.about, len(self.seeds)
         check_same_run(about.get("run"), self._identity())
         standing = read_standing(about.get("standing"), members)
@@ -369,7 +377,9 @@ class Trainer:
         if self._collector is None:
             self._lives = hold(state["lives"])
         else:
-            self._collector.resume(marks_together(about["actors"], state["actors"]))
+            self._collector.resume(marks_together(about["actors"], state["actors"]), restart_episodes)
+            if restart_episodes:
+                rows.last[:, -1:] = True
         self._states = hold(state["states"])
         self._written, capacity = standing.written, self.config.replay_capacity
         each = [jax.tree.map(lambda x, i=i: x[i], rows) for i in range(members)]
