@@ -14,10 +14,11 @@ import tyro
 from sbeed import __version__
 from sbeed.agents.configs import CONFIGS
 from sbeed.cli.console import UserError
+from sbeed.cli.figure import Figure
 from sbeed.cli.flags import spell_out, switches
 from sbeed.cli.inspect import Inspect
 from sbeed.cli.runs import Eval, Plot, Video
-from sbeed.cli.theory import Figure, Theory
+from sbeed.cli.theory import Theory
 from sbeed.cli.train import Resume, chosen_agent, train_command
 from sbeed.training.interrupt import Terminated
 

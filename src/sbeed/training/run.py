@@ -13,8 +13,8 @@ from sbeed.agents.registry import find
 from sbeed.training.sources import spec_of
 from sbeed.training.trainer import Trainer, Variant
 
-# env, seed, the member's own fields, step, final, return, return_std, length, train_return, the update's metrics,
-# seconds and where they went. What ends in "seconds" is a clock; all else is the same whenever the run is.
+# env, seed, the member's own fields, step, iteration, final, return, return_std, length, train_return, the update's
+# metrics, seconds and where they went. What ends in "seconds" is a clock; all else is the same whenever the run is.
 Row = dict[str, Any]
 OnRows = Callable[[list[Row]], None]
 OnProgress = Callable[[Trainer], bool | None]
@@ -106,6 +106,7 @@ def _passes(every: int | None, before: int, now: int) -> bool:
 
 def _rows(trainer: Trainer, episodes: int, start: float, final: bool) -> list[Row]:
     scores = trainer.evaluate(episodes)
+    iteration = trainer.iteration
     spent = {f"{part}_seconds": seconds for part, seconds in trainer.seconds.items()}
     columns = {
         "return": scores.returns.mean(1),
@@ -120,6 +121,7 @@ def _rows(trainer: Trainer, episodes: int, start: float, final: bool) -> list[Ro
             "seed": seed,
             **variant,
             "step": trainer.step,
+            "iteration": iteration,
             "final": final,
             **{name: None if column[i] is None else float(column[i]) for name, column in columns.items()},
             "seconds": time.perf_counter() - start,

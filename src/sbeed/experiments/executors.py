@@ -1,0 +1,193 @@
+"""Where runs are run: in processes of this machine, or as tasks of a Ray cluster. Both do what `worker` says.
+
+A run's numbers depend on its spec alone: wherever it runs it has one thread, and its files are the same.
+"""
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any, NamedTuple, Protocol
+
+from sbeed.experiments.spec import Run, describe, read_run
+from sbeed.experiments.worker import STOPPED, Outcome, work
+
+MEMORY = 2 * 2**30  # bytes that a run may take: a replay of a million transitions, jax and an environment
+
+
+class Task(NamedTuple):
+    """A run, the directory that it is to have and what to call it."""
+
+    title: str
+    run: Run
+    path: Path
+
+
+class Executor(Protocol):
+    name: str
+
+    @property
+    def slots(self) -> int:
+        """Runs that fit in at the same time."""
+
+    def start(self, task: Task) -> None: ...
+
+    def ended(self, seconds: float) -> list[tuple[Task, Outcome]]:
+        """Those that have ended since this was last asked; waits so long for one."""
+
+    def stop(self, task: Task) -> None:
+        """End it where it stands, unfinished, and forget it."""
+
+    def close(self) -> None:
+        """End all that still run. They can go on another time."""
+
+
+def one_thread(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a process that computes on one core, whatever else the machine has."""
+    flags = f"{environment.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    return {"JAX_PLATFORMS": environment.get("JAX_PLATFORMS", "cpu"), "XLA_FLAGS": flags.strip(), **threads}
+
+
+class _Process(NamedTuple):
+    task: Task
+    process: subprocess.Popen
+    complaints: IO[bytes]
+
+
+class Local:
+    """One process for each run, as many as there are cores."""
+
+    name = "local"
+
+    def __init__(self, slots: int | None = None):
+        self.slots = slots or len(os.sched_getaffinity(0))
+        self._running: dict[Path, _Process] = {}
+
+    def start(self, task: Task) -> None:
+        complaints = tempfile.TemporaryFile()  # noqa: SIM115  open as long as the process runs
+        process = subprocess.Popen(
+            [sys.executable, "-m", "sbeed.experiments.worker", str(task.path)],
+            env={**os.environ, **one_thread(os.environ)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=complaints,
+            start_new_session=True,  # Ctrl-C is ours to pass on
+        )
+        assert process.stdin is not None
+        with process.stdin as pipe, suppress(BrokenPipeError):
+            pipe.write(json.dumps(describe(task.run)).encode())
+        self._running[task.path] = _Process(task, process, complaints)
+
+    def ended(self, seconds: float) -> list[tuple[Task, Outcome]]:
+        with suppress(subprocess.TimeoutExpired):
+            for one in list(self._running.values())[:1]:
+                one.process.wait(seconds)
+        over = [one for one in self._running.values() if one.process.poll() is not None]
+        return [(one.task, self._outcome(one)) for one in over]
+
+    def _outcome(self, one: _Process) -> Outcome:
+        del self._running[one.task.path]
+        with one.complaints as file:
+            file.seek(0)
+            last = file.read().decode(errors="replace").strip().rpartition("\n")[2]
+        code = one.process.returncode
+        if code == 0:
+            return Outcome("done")
+        if code < 0:
+            return Outcome("died", f"killed by signal {-code}")
+        return Outcome("died" if code == STOPPED else "failed", last)
+
+    def stop(self, task: Task) -> None:
+        one = self._running[task.path]
+        one.process.kill()
+        self._wait(one)
+
+    def close(self) -> None:
+        there = list(self._running.values())
+        for one in there:
+            one.process.terminate()  # they leave a checkpoint
+        for one in there:
+            self._wait(one)
+
+    def _wait(self, one: _Process) -> None:
+        one.process.wait()
+        self._outcome(one)
+
+
+class Ray:
+    """One task for each run, on whatever machines a Ray cluster has; they must all see the same directory.
+
+    Without an address a Ray of this machine alone is started, which listens to nobody outside it. Nobody without the
+    cluster's token is listened to at all.
+    """
+
+    name = "ray"
+
+    def __init__(self, address: str | None = None, slots: int | None = None):
+        """slots: cores of a Ray that is started here."""
+        os.environ["RAY_AUTH_MODE"] = "token"
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        if address is None:
+            os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+            # By this name Ray calls what keeps it to the loopback device, on Linux too. Read when it is imported.
+            os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+        import ray
+
+        self._ray = ray
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
+        if address is None:
+            cores = slots or len(os.sched_getaffinity(0))
+            ray.init(num_cpus=cores, include_dashboard=False, **options)
+        else:
+            ray.init(address, **options)
+        self._work = ray.remote(
+            num_cpus=1,
+            memory=MEMORY,
+            max_retries=0,  # who died is started again by the runner, like any other
+            max_calls=1,
+            runtime_env={"env_vars": one_thread(os.environ)},
+        )(_work)
+        self._running: dict[Any, Task] = {}
+
+    @property
+    def slots(self) -> int:
+        return int(self._ray.cluster_resources().get("CPU", 0))
+
+    def start(self, task: Task) -> None:
+        self._running[self._work.remote(str(task.path.resolve()), describe(task.run))] = task
+
+    def ended(self, seconds: float) -> list[tuple[Task, Outcome]]:
+        over, _ = self._ray.wait(list(self._running), timeout=seconds) if self._running else ([], [])
+        return [(self._running.pop(found), self._outcome(found)) for found in over]
+
+    def _outcome(self, found: Any) -> Outcome:
+        try:
+            return Outcome(*self._ray.get(found))
+        except self._ray.exceptions.RayTaskError as error:
+            return Outcome("failed", str(error).strip().rpartition("\n")[2])
+        except self._ray.exceptions.RayError as error:
+            return Outcome("died", str(error).strip().partition("\n")[0])
+
+    def stop(self, task: Task) -> None:
+        (found,) = (found for found, running in self._running.items() if running.path == task.path)
+        del self._running[found]
+        self._ray.cancel(found, force=True)
+
+    def close(self) -> None:
+        for found in self._running:
+            self._ray.cancel(found, force=True)
+        self._running.clear()
+        self._ray.shutdown()
+
+
+def _work(path: str, found: dict[str, Any]) -> tuple[str, str]:
+    """A task of Ray's."""
+    if not Path(path).parent.is_dir():
+        return Outcome("failed", f"'{Path(path).parent}' is not on every machine: choose a directory that all share")
+    return work(Path(path), read_run(found))

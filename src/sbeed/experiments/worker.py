@@ -1,0 +1,110 @@
+"""One run from wherever it stands to its end, in a process of its own: what every executor makes its workers do.
+
+python -m sbeed.experiments.worker DIRECTORY, with the run as JSON on stdin. It ends when whoever started it is gone.
+"""
+
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gymnasium.error import Error as GymnasiumError
+
+from sbeed.about import read_task
+from sbeed.envs.base import EnvironmentFault
+from sbeed.experiments.spec import Run, describe, read_run
+from sbeed.recording import is_finished, pursue, record
+from sbeed.training import rundir
+from sbeed.training.checkpoints import CHECKPOINTS, REPLAY
+from sbeed.training.collect import Unrepeatable
+from sbeed.training.run import make_trainer
+from sbeed.training.rundir import RunDir
+from sbeed.training.trainer import Trainer
+
+SPEC, RESULT, PROGRESS = "spec.json", "result.json", "progress"
+STOPPED = 143  # exit code
+
+
+class Outcome(NamedTuple):
+    """How a worker ended. A run that diverged has ended rightly: it would diverge again."""
+
+    kind: str  # "done"; "failed": it would again; "died": killed, stopped or lost, and the run can go on
+    message: str = ""
+
+
+def work(path: Path, run: Run, wanted: Callable[[], bool] = lambda: True) -> Outcome:
+    """Begin that run in its directory, or go on with it, until it is finished or no longer wanted."""
+    try:
+        diverged = _finish(path, run, wanted)
+    except (EnvironmentFault, ValueError, OSError, GymnasiumError, ImportError, Unrepeatable) as error:
+        kind = "died" if isinstance(error, BlockingIOError) else "failed"  # its last owner is about to end
+        return Outcome(kind, " ".join(f"{type(error).__name__}: {error}".split()))
+    if not diverged and not is_finished(path, [run.seed], run.spec.steps, run.spec.steps):
+        return Outcome("died", "stopped")
+    write_json(path / SPEC, describe(run))
+    write_json(path / RESULT, _result(path, diverged))
+    for place in (CHECKPOINTS, REPLAY):  # nobody goes on from them any more, and a replay is large
+        shutil.rmtree(path / place, ignore_errors=True)
+    (path / PROGRESS).unlink(missing_ok=True)
+    return Outcome("done", diverged)
+
+
+def _finish(path: Path, run: Run, wanted: Callable[[], bool]) -> str:
+    """What is wrong with it if it diverged."""
+    told = 0.0
+
+    def hear(trainer: Trainer) -> bool:
+        nonlocal told
+        if time.monotonic() - told > 1:
+            told = time.monotonic()
+            (path / PROGRESS).write_text(str(trainer.step))
+        return wanted()
+
+    try:
+        with RunDir(path, resume=True) as place:
+            if place.goes_on:
+                pursue(place, on_progress=hear)
+            else:
+                task = read_task(run.spec.env, run.spec.noise)
+                with closing(make_trainer(run.spec, seeds=[run.seed])) as trainer:
+                    record(place, run.spec, trainer, task, on_progress=hear)
+    except FloatingPointError as error:
+        path.mkdir(exist_ok=True)  # of one that has nothing to show nothing is left
+        (path / rundir.METRICS).touch()
+        return str(error)
+    return ""
+
+
+def _result(path: Path, diverged: str) -> dict[str, Any]:
+    rows = rundir.read_rows(path)
+    return {
+        "outcome": "diverged" if diverged else "finished",
+        "message": diverged,
+        "step": rows[-1]["step"] if rows else 0,
+        "return": rows[-1]["return"] if rows and not diverged else None,
+        "seconds": rows[-1]["seconds"] if rows else 0.0,
+    }
+
+
+def write_json(path: Path, found: Any) -> None:
+    """Whole or not at all."""
+    new = path.with_name(f".{path.name}")
+    new.write_text(json.dumps(found, indent=1) + "\n")
+    new.replace(path)
+
+
+def main() -> None:
+    path, parent = Path(sys.argv[1]), os.getppid()
+    outcome = work(path, read_run(json.load(sys.stdin)), wanted=lambda: os.getppid() == parent)
+    if outcome.kind != "done":
+        print(outcome.message, file=sys.stderr)
+        sys.exit(STOPPED if outcome.kind == "died" else 1)
+
+
+if __name__ == "__main__":
+    main()
