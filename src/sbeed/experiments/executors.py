@@ -12,10 +12,10 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from sbeed.experiments.spec import Run, describe, read_run
-from sbeed.experiments.worker import STOPPED, Outcome, work
+from sbeed.experiments.worker import STOPPED, Outcome
 
 MEMORY = 2 * 2**30  # bytes that a run may take: a replay of a million transitions, jax and an environment
 
@@ -54,10 +54,41 @@ def one_thread(environment: Mapping[str, str]) -> dict[str, str]:
     return {"JAX_PLATFORMS": environment.get("JAX_PLATFORMS", "cpu"), "XLA_FLAGS": flags.strip(), **threads}
 
 
-class _Process(NamedTuple):
-    task: Task
-    process: subprocess.Popen
-    complaints: IO[bytes]
+def cores() -> int:
+    """That this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _Process:
+    """The worker of one run."""
+
+    def __init__(self, task: Task):
+        self.task = task
+        self._complaints = tempfile.TemporaryFile()  # noqa: SIM115  as long as the process runs
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "sbeed.experiments.worker", str(task.path)],
+            env={**os.environ, **one_thread(os.environ)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=self._complaints,
+            start_new_session=True,  # Ctrl-C is ours to pass on
+        )
+        with suppress(BrokenPipeError):
+            assert self.process.stdin is not None
+            self.process.stdin.write(json.dumps(describe(task.run)).encode())
+            self.process.stdin.close()
+
+    def outcome(self) -> Outcome:
+        """Waits for it."""
+        code = self.process.wait()
+        with self._complaints as file:
+            file.seek(0)
+            last = file.read().decode(errors="replace").strip().rpartition("\n")[2]
+        if code == 0:
+            return Outcome("done")
+        if code < 0:
+            return Outcome("died", f"killed by signal {-code}")
+        return Outcome("died" if code == STOPPED else "failed", last)
 
 
 class Local:
@@ -66,71 +97,47 @@ class Local:
     name = "local"
 
     def __init__(self, slots: int | None = None):
-        self.slots = slots or len(os.sched_getaffinity(0))
+        self.slots = slots or cores()
         self._running: dict[Path, _Process] = {}
 
     def start(self, task: Task) -> None:
-        complaints = tempfile.TemporaryFile()  # noqa: SIM115  open as long as the process runs
-        process = subprocess.Popen(
-            [sys.executable, "-m", "sbeed.experiments.worker", str(task.path)],
-            env={**os.environ, **one_thread(os.environ)},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=complaints,
-            start_new_session=True,  # Ctrl-C is ours to pass on
-        )
-        assert process.stdin is not None
-        with process.stdin as pipe, suppress(BrokenPipeError):
-            pipe.write(json.dumps(describe(task.run)).encode())
-        self._running[task.path] = _Process(task, process, complaints)
+        self._running[task.path] = _Process(task)
 
     def ended(self, seconds: float) -> list[tuple[Task, Outcome]]:
         with suppress(subprocess.TimeoutExpired):
             for one in list(self._running.values())[:1]:
                 one.process.wait(seconds)
         over = [one for one in self._running.values() if one.process.poll() is not None]
-        return [(one.task, self._outcome(one)) for one in over]
+        return [(one.task, self._end(one)) for one in over]
 
-    def _outcome(self, one: _Process) -> Outcome:
+    def _end(self, one: _Process) -> Outcome:
         del self._running[one.task.path]
-        with one.complaints as file:
-            file.seek(0)
-            last = file.read().decode(errors="replace").strip().rpartition("\n")[2]
-        code = one.process.returncode
-        if code == 0:
-            return Outcome("done")
-        if code < 0:
-            return Outcome("died", f"killed by signal {-code}")
-        return Outcome("died" if code == STOPPED else "failed", last)
+        return one.outcome()
 
     def stop(self, task: Task) -> None:
-        one = self._running[task.path]
-        one.process.kill()
-        self._wait(one)
+        self._running[task.path].process.kill()
+        self._end(self._running[task.path])
 
     def close(self) -> None:
         there = list(self._running.values())
         for one in there:
             one.process.terminate()  # they leave a checkpoint
         for one in there:
-            self._wait(one)
-
-    def _wait(self, one: _Process) -> None:
-        one.process.wait()
-        self._outcome(one)
+            self._end(one)
 
 
 class Ray:
     """One task for each run, on whatever machines a Ray cluster has; they must all see the same directory.
 
     Without an address a Ray of this machine alone is started, which listens to nobody outside it. Nobody without the
-    cluster's token is listened to at all.
+    cluster's token is listened to at all. A run has a process of its own here too: Ray's and XLA's threads do not end
+    well together.
     """
 
     name = "ray"
 
     def __init__(self, address: str | None = None, slots: int | None = None):
-        """slots: cores of a Ray that is started here."""
+        """slots: cores of a Ray that is started here. Who has imported ray before has settled on other settings."""
         os.environ["RAY_AUTH_MODE"] = "token"
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         if address is None:
@@ -140,19 +147,13 @@ class Ray:
         import ray
 
         self._ray = ray
-        options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": "critical"}
         if address is None:
-            cores = slots or len(os.sched_getaffinity(0))
-            ray.init(num_cpus=cores, include_dashboard=False, **options)
+            ray.init(num_cpus=slots or cores(), include_dashboard=False, **options)
         else:
             ray.init(address, **options)
-        self._work = ray.remote(
-            num_cpus=1,
-            memory=MEMORY,
-            max_retries=0,  # who died is started again by the runner, like any other
-            max_calls=1,
-            runtime_env={"env_vars": one_thread(os.environ)},
-        )(_work)
+        # No retries of Ray's own: who died is started again by the runner, like any other.
+        self._work = ray.remote(num_cpus=1, memory=MEMORY, max_retries=0)(_work)
         self._running: dict[Any, Task] = {}
 
     @property
@@ -190,4 +191,4 @@ def _work(path: str, found: dict[str, Any]) -> tuple[str, str]:
     """A task of Ray's."""
     if not Path(path).parent.is_dir():
         return Outcome("failed", f"'{Path(path).parent}' is not on every machine: choose a directory that all share")
-    return work(Path(path), read_run(found))
+    return _Process(Task("", read_run(found), Path(path))).outcome()

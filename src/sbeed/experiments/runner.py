@@ -1,7 +1,6 @@
 """A figure's runs from wherever they stand to their end: the same call again does only what is left to do."""
 
 import json
-import os
 import platform
 import time
 from collections import deque
@@ -13,7 +12,7 @@ from typing import Any, Protocol
 from sbeed.about import plain
 from sbeed.agents.knobs import with_fields
 from sbeed.agents.registry import find
-from sbeed.experiments.executors import Executor, Task
+from sbeed.experiments.executors import Executor, Task, cores
 from sbeed.experiments.spec import Figure, runs_of, shown
 from sbeed.experiments.worker import PROGRESS, RESULT, write_json
 from sbeed.training import rundir, tensors
@@ -161,7 +160,7 @@ def machine() -> str:
     """In words, without its name."""
     names = [line.partition(":")[2] for line in _lines(Path("/proc/cpuinfo")) if line.startswith("model name")]
     kind = " ".join(names[0].split()) if names else platform.machine()
-    return f"{len(os.sched_getaffinity(0))} cores ({kind}), {platform.system()}"
+    return f"{cores()} cores ({kind}), {platform.system()}"
 
 
 def _lines(path: Path) -> list[str]:

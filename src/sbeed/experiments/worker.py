@@ -1,14 +1,14 @@
 """One run from wherever it stands to its end, in a process of its own: what every executor makes its workers do.
 
-python -m sbeed.experiments.worker DIRECTORY, with the run as JSON on stdin. It ends when whoever started it is gone.
+python -m sbeed.experiments.worker DIRECTORY, with the run as JSON on stdin.
 """
 
+import ctypes
 import json
-import os
 import shutil
+import signal
 import sys
 import time
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from gymnasium.error import Error as GymnasiumError
 from sbeed.about import read_task
 from sbeed.envs.base import EnvironmentFault
 from sbeed.experiments.spec import Run, describe, read_run
-from sbeed.recording import is_finished, pursue, record
+from sbeed.recording import pursue, record
 from sbeed.training import rundir
 from sbeed.training.checkpoints import CHECKPOINTS, REPLAY
 from sbeed.training.collect import Unrepeatable
@@ -37,15 +37,13 @@ class Outcome(NamedTuple):
     message: str = ""
 
 
-def work(path: Path, run: Run, wanted: Callable[[], bool] = lambda: True) -> Outcome:
-    """Begin that run in its directory, or go on with it, until it is finished or no longer wanted."""
+def work(path: Path, run: Run) -> Outcome:
+    """Begin that run in its directory, or go on with it, and finish it."""
     try:
-        diverged = _finish(path, run, wanted)
+        diverged = _finish(path, run)
     except (EnvironmentFault, ValueError, OSError, GymnasiumError, ImportError, Unrepeatable) as error:
         kind = "died" if isinstance(error, BlockingIOError) else "failed"  # its last owner is about to end
         return Outcome(kind, " ".join(f"{type(error).__name__}: {error}".split()))
-    if not diverged and not is_finished(path, [run.seed], run.spec.steps, run.spec.steps):
-        return Outcome("died", "stopped")
     write_json(path / SPEC, describe(run))
     write_json(path / RESULT, _result(path, diverged))
     for place in (CHECKPOINTS, REPLAY):  # nobody goes on from them any more, and a replay is large
@@ -54,16 +52,15 @@ def work(path: Path, run: Run, wanted: Callable[[], bool] = lambda: True) -> Out
     return Outcome("done", diverged)
 
 
-def _finish(path: Path, run: Run, wanted: Callable[[], bool]) -> str:
+def _finish(path: Path, run: Run) -> str:
     """What is wrong with it if it diverged."""
     told = 0.0
 
-    def hear(trainer: Trainer) -> bool:
+    def hear(trainer: Trainer) -> None:
         nonlocal told
         if time.monotonic() - told > 1:
             told = time.monotonic()
             (path / PROGRESS).write_text(str(trainer.step))
-        return wanted()
 
     try:
         with RunDir(path, resume=True) as place:
@@ -98,9 +95,16 @@ def write_json(path: Path, found: Any) -> None:
     new.replace(path)
 
 
+def _end_with_parent() -> None:
+    """Whoever started us is gone, and nobody will hear of us: on Linux we are then killed, elsewhere we go on."""
+    if sys.platform == "linux":
+        PR_SET_PDEATHSIG = 1
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def main() -> None:
-    path, parent = Path(sys.argv[1]), os.getppid()
-    outcome = work(path, read_run(json.load(sys.stdin)), wanted=lambda: os.getppid() == parent)
+    _end_with_parent()
+    outcome = work(Path(sys.argv[1]), read_run(json.load(sys.stdin)))
     if outcome.kind != "done":
         print(outcome.message, file=sys.stderr)
         sys.exit(STOPPED if outcome.kind == "died" else 1)
