@@ -34,7 +34,7 @@ def test_a_run_is_named_by_what_it_is():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"env": "antigravity:Gone-v0"}, "would import a module"),
+        ({"env": 1}, "env: expected text"),
         ({"steps": "many"}, "steps: expected a whole number"),
         ({"seed": -1}, "seed: must lie in"),
         ({"fields": [1]}, "not a run of ours"),

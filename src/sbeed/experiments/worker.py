@@ -65,7 +65,7 @@ def _finish(path: Path, run: Run) -> str:
     try:
         with RunDir(path, resume=True) as place:
             if place.goes_on:
-                pursue(place, on_progress=hear)
+                pursue(place, env=run.spec.env, on_progress=hear)
             else:
                 task = read_task(run.spec.env, run.spec.noise)
                 with closing(make_trainer(run.spec, seeds=[run.seed])) as trainer:
