@@ -1,9 +1,9 @@
 """What a search goes through: the paper's grids, or ranges and lists of values of any field."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, TypeAlias, get_origin, get_type_hints
 
-import yaml
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
 from sbeed.agents.configs import CONFIGS
@@ -50,10 +50,9 @@ def _read_field(config: type, word: str) -> tuple[str, BaseDistribution]:
 
 
 def _value(config: type, name: str, text: str, kind: Any) -> Any:
-    if text in ("true", "false"):
-        found: Any = text == "true"
-    else:
-        found = yaml.safe_load(text) if len(text) < 40 else text
+    found: Any = {"true": True, "false": False}.get(text, text)
+    with suppress(ValueError):
+        found = int(text)
     found = converted(name, found, kind)
     check_ranges(with_fields(config(), {name: found}))
     return found
