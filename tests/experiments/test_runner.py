@@ -188,7 +188,7 @@ def test_a_run_that_diverges_is_over(tmp_path):
 
 def test_what_cannot_run_says_why(tmp_path):
     outcome = work(tmp_path / "run", Run(replace(SPEC_OF_ALL, env="Nothing-v0"), 0))
-    assert outcome.kind == "failed"
+    assert outcome.kind == "refused"
     assert "Nothing" in outcome.message
     assert not (tmp_path / "run").exists()
 

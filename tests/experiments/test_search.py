@@ -34,12 +34,12 @@ class Silent:
 
 
 class Answering:
-    """Runs that are worth their lam, less if the seed is larger; each takes two looks, with a row after the first."""
+    """Runs that are worth their lam, less if the seed is larger: a look at a row, one at the result, the end."""
 
-    name, slots = "answering", 2
+    name = "answering"
 
-    def __init__(self, most=1000):
-        self.started, self.stopped, self._running, self._most = [], [], [], most
+    def __init__(self, most=1000, slots=2):
+        self.slots, self.started, self.stopped, self._running, self._most = slots, [], [], [], most
 
     def start(self, task):
         if len(self.started) == self._most:
@@ -55,10 +55,12 @@ class Answering:
         row = {"step": 50, "return": self._worth(task), "final": False}
         if not (task.path / "metrics.jsonl").exists():
             (task.path / "metrics.jsonl").write_text(json.dumps(row) + "\n")
-            self._running.append(task)
-            return []
-        write_json(task.path / RESULT, {"outcome": "finished", "return": self._worth(task)})
-        return [(task, Outcome("done"))]
+        elif not (task.path / RESULT).exists():
+            write_json(task.path / RESULT, {"outcome": "finished", "return": self._worth(task)})
+        else:
+            return [(task, Outcome("done"))]
+        self._running.append(task)
+        return []
 
     def _worth(self, task):
         return task.run.spec.fields["lam"] - 0.001 * task.run.seed
@@ -114,7 +116,7 @@ def test_wrong_words_are_one_line(word, complaint):
 
 def test_the_best_of_all_trials_becomes_a_file_of_settings(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    executor, out = Answering(), tmp_path / "search"
+    executor, out = Answering(slots=1), tmp_path / "search"
     study = _search(out, read_space("sbeed", ["lam=0.01..0.9"]), 8, executor, seeds=(0, 1))
     lams = [run.spec.fields["lam"] for run in executor.started]
     assert len(study.trials) == 8

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from sbeed.experiments.spec import Run, describe, read_run
-from sbeed.experiments.worker import STOPPED, Outcome
+from sbeed.experiments.worker import FAILED, STOPPED, Outcome
 
 MEMORY = 2 * 2**30  # bytes that a run may take: a replay of a million transitions, jax and an environment
 
@@ -88,7 +88,7 @@ class _Process:
             return Outcome("done")
         if code < 0:
             return Outcome("died", f"killed by signal {-code}")
-        return Outcome("died" if code == STOPPED else "failed", last)
+        return Outcome({FAILED: "failed", STOPPED: "died"}.get(code, "refused"), last)
 
 
 class Local:
@@ -171,7 +171,7 @@ class Ray:
         try:
             return Outcome(*self._ray.get(found))
         except self._ray.exceptions.RayTaskError as error:
-            return Outcome("failed", str(error).strip().rpartition("\n")[2])
+            return Outcome("refused", str(error).strip().rpartition("\n")[2])
         except self._ray.exceptions.RayError as error:
             return Outcome("died", str(error).strip().partition("\n")[0])
 
@@ -190,5 +190,5 @@ class Ray:
 def _work(path: str, found: dict[str, Any]) -> tuple[str, str]:
     """A task of Ray's."""
     if not Path(path).parent.is_dir():
-        return Outcome("failed", f"'{Path(path).parent}' is not on every machine: choose a directory that all share")
+        return Outcome("refused", f"'{Path(path).parent}' is not on every machine: choose a directory that all share")
     return _Process(Task("", read_run(found), Path(path))).outcome()

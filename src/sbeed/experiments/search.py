@@ -35,6 +35,7 @@ COUNTED = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.RUNNING)  # FAIL: 
 def open_study(out: Path, space: Space, base: RunSpec, seeds: Sequence[int]) -> optuna.Study:
     """The search in that directory, new or gone on with; a ValueError if it was another one."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
+    (out / RUNS).mkdir(exist_ok=True)
     storage = JournalStorage(JournalFileBackend(str(out / JOURNAL)))
     study = optuna.create_study(
         study_name="sbeed",
@@ -77,7 +78,7 @@ class Search:
         show.begin(trials * cost)
         while True:
             self._start(trials, executor, show)
-            if not self._open:
+            if not self._open and not self._running:  # a run may be done before its end is heard of
                 return
             for task, outcome in executor.ended(runner.LOOK):
                 del self._running[task.path]
@@ -121,6 +122,8 @@ class Search:
         if outcome.kind == "died" and self._deaths.may_go_on(task):
             self._waiting.append(task)
             return
+        if outcome.kind == "refused":  # not for the values of its fields, which were checked
+            raise ValueError(f"{task.title}: {outcome.message}")
         for candidate in [one for one in self._open.values() if task.path in {its.path for its in one.tasks}]:
             self._drop(candidate, executor)
             self._close(candidate, None, show, outcome.message)

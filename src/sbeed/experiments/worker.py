@@ -27,13 +27,15 @@ from sbeed.training.rundir import RunDir
 from sbeed.training.trainer import Trainer
 
 SPEC, RESULT, PROGRESS = "spec.json", "result.json", "progress"
-STOPPED = 143  # exit code
+FAILED, STOPPED = 3, 143  # exit codes
 
 
 class Outcome(NamedTuple):
     """How a worker ended. A run that diverged has ended rightly: it would diverge again."""
 
-    kind: str  # "done"; "failed": it would again; "died": killed, stopped or lost, and the run can go on
+    # "done". "failed": the environment did. "refused": could not be made, read or written, and others may not either.
+    # "died": killed, stopped or lost; the run can go on.
+    kind: str
     message: str = ""
 
 
@@ -41,15 +43,22 @@ def work(path: Path, run: Run) -> Outcome:
     """Begin that run in its directory, or go on with it, and finish it."""
     try:
         diverged = _finish(path, run)
-    except (EnvironmentFault, ValueError, OSError, GymnasiumError, ImportError, Unrepeatable) as error:
-        kind = "died" if isinstance(error, BlockingIOError) else "failed"  # its last owner is about to end
-        return Outcome(kind, " ".join(f"{type(error).__name__}: {error}".split()))
+    except EnvironmentFault as error:
+        return Outcome("failed", _one_line(error))
+    except BlockingIOError as error:  # its last owner is about to end
+        return Outcome("died", _one_line(error))
+    except (ValueError, OSError, GymnasiumError, ImportError, Unrepeatable) as error:
+        return Outcome("refused", _one_line(error))
     write_json(path / SPEC, describe(run))
     write_json(path / RESULT, _result(path, diverged))
     for place in (CHECKPOINTS, REPLAY):  # nobody goes on from them any more, and a replay is large
         shutil.rmtree(path / place, ignore_errors=True)
     (path / PROGRESS).unlink(missing_ok=True)
     return Outcome("done", diverged)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
 
 
 def _finish(path: Path, run: Run) -> str:
@@ -107,7 +116,7 @@ def main() -> None:
     outcome = work(Path(sys.argv[1]), read_run(json.load(sys.stdin)))
     if outcome.kind != "done":
         print(outcome.message, file=sys.stderr)
-        sys.exit(STOPPED if outcome.kind == "died" else 1)
+        sys.exit({"failed": FAILED, "died": STOPPED}.get(outcome.kind, 1))
 
 
 if __name__ == "__main__":
