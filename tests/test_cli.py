@@ -90,7 +90,7 @@ def test_nothing_of_a_frame_is_left(encoding):
 
 
 def test_figure_without_matplotlib_names_the_extra(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr("sbeed.cli.theory.find_spec", lambda name: None)
+    monkeypatch.setattr("sbeed.cli.figure.find_spec", lambda name: None)
     code, _, err = _run(capsys, "figure", "theory", "--out", str(tmp_path / "out"))
     assert code == 2
     assert err == "sbeed: figure: needs matplotlib: pip install 'sbeed[plot]'\n"

@@ -60,7 +60,7 @@ def _by_the_command_line() -> bool:
     frame, modules = sys._getframe(), set[str]()
     while frame is not None:
         module, name = frame.f_globals.get("__name__", ""), frame.f_code.co_name
-        if module.startswith("sbeed.") and name in ("_parse", "train_command"):
+        if module.startswith("sbeed.") and name in ("_parse", "with_flags_of"):
             return bool(modules & {"dataclasses", "tyro"})
         modules.add(module.partition(".")[0])
         frame = frame.f_back  # type: ignore[assignment]

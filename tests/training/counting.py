@@ -34,7 +34,7 @@ jax.tree_util.register_dataclass(CountingConfig, data_fields=_FLOATS, meta_field
 class Counted(NamedTuple):
     pi: Policy
     prepared: jax.Array  # times
-    iterations: jax.Array
+    iteration: jax.Array
     seen: jax.Array  # a number that depends on all data and keys so far
 
 
@@ -57,11 +57,11 @@ def iterate(config, spec, state, replay, key):
     k_sample, k_noise = jax.random.split(key)
     batch = sample(replay, k_sample, 3, 2)
     seen = state.seen + config.scale * batch.reward.mean() + jax.random.normal(k_noise, (), jnp.float32)
-    iterations = state.iterations + 1
-    explosion = jnp.where(iterations > config.explode_after, jnp.float32(jnp.inf), 0)
+    iteration = state.iteration + 1
+    explosion = jnp.where(iteration > config.explode_after, jnp.float32(jnp.inf), 0)
     pi = jax.tree.map(lambda x: x + 0.01 * jnp.tanh(seen) + explosion, state.pi)
     metrics = {"seen": seen, "size": replay.size.astype(jnp.float32) + explosion}
-    return Counted(pi, state.prepared, iterations, seen), metrics
+    return Counted(pi, state.prepared, iteration, seen), metrics
 
 
 def actor(config, state):

@@ -99,7 +99,7 @@ def test_stopped_and_not_stopped_are_the_same(tmp_path, env, fields):
     # In the warm-up, after the preparation, with the replay running over; with ON_POLICY around rounds of an episode.
     config = replace(CONFIG, **fields)
     trainer = _assert_goes_on_as_if_never_stopped(tmp_path, partial(_make, env, config), 4, 16, 64, 112, end=160)
-    assert trainer.member(0).iterations > 2
+    assert trainer.member(0).iteration > 2
     assert len(Checkpoint(tmp_path, 112).parts) >= 1
 
 

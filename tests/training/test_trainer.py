@@ -47,7 +47,7 @@ def test_exactly_the_steps_asked_for_and_one_preparation(env):
     state = trainer.member(0)
     assert trainer.step == 18
     assert trainer.metrics["size"] == [18]
-    assert (state.prepared, state.iterations) == (11, 3)  # with the 11 transitions that were there, before 3 iterations
+    assert (state.prepared, state.iteration) == (11, 3)  # with the 11 transitions that were there, before 3 iterations
     assert all(isinstance(leaf, np.ndarray | np.generic) for leaf in jax.tree.leaves(state))
 
 
@@ -123,7 +123,7 @@ def test_a_rule_collects_from_the_first_step(env):
     data = _replayed(trainer)
     np.testing.assert_allclose(np.tanh(data.action[:10]), 0.25, rtol=1e-5)
     assert trainer.evaluate(1).lengths == [[200]]
-    assert trainer.member(0).iterations == 2
+    assert trainer.member(0).iteration == 2
 
 
 def test_a_fixed_policy_collects_while_another_learns():

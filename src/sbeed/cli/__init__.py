@@ -14,12 +14,14 @@ import tyro
 from sbeed import __version__
 from sbeed.agents.configs import CONFIGS
 from sbeed.cli.console import UserError
+from sbeed.cli.figure import Figure
 from sbeed.cli.flags import spell_out, switches
 from sbeed.cli.inspect import Inspect
 from sbeed.cli.report import Report
 from sbeed.cli.runs import Eval, Plot, Video
-from sbeed.cli.theory import Figure, Theory
-from sbeed.cli.train import Resume, chosen_agent, train_command
+from sbeed.cli.theory import Theory
+from sbeed.cli.train import Resume, Train, chosen_agent, with_flags_of
+from sbeed.cli.tune import Tune
 from sbeed.training.interrupt import Terminated
 
 DESCRIPTION = "SBEED: reinforcement learning that solves the Bellman equation by convergent optimisation."
@@ -72,7 +74,11 @@ def _parse(args: list[str]) -> Callable[[], int]:
     """The chosen command with its fields; wrong input becomes one line instead of tyro's box."""
     agent, complaint = chosen_agent(args), io.StringIO()
     args = spell_out(args, switches(CONFIGS[agent]))
-    commands: dict[str, Callable[..., Any]] = {"train": train_command(agent), **COMMANDS}
+    commands: dict[str, Callable[..., Any]] = {
+        "train": with_flags_of(agent, Train),
+        "tune": with_flags_of(agent, Tune),
+        **COMMANDS,
+    }
     try:
         with contextlib.redirect_stderr(complaint):
             return tyro.extras.subcommand_cli_from_dict(commands, prog="sbeed", description=DESCRIPTION, args=args)

@@ -1,15 +1,11 @@
-"""`sbeed theory` and `sbeed figure`: the laboratory."""
+"""`sbeed theory`: the laboratory."""
 
 import json as json_module
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING
 
-import tyro
-
-from sbeed.cli.console import counting, make_directory, require
+from sbeed.cli.console import counting, require
 
 if TYPE_CHECKING:
     from sbeed.theory.report import Row
@@ -53,32 +49,6 @@ class Theory:
         else:
             _print_table(rows)
         return 0 if all(row.holds for row in rows) else 1
-
-
-@dataclass(frozen=True)
-class Figure:
-    """Draw a figure of the paper, or of its theory."""
-
-    name: Annotated[Literal["theory"], tyro.conf.Positional]
-    """Which figure."""
-    out: Path = Path("results/theory")
-    """Directory for the PNG, the SVG and the CSV of its numbers."""
-    seed: int = 0
-    """Seed of everything that is sampled, at least 0."""
-
-    def __call__(self) -> int:
-        require("--seed", 0 <= self.seed < 2**32, f"must lie in [0, 2^32), got {self.seed}")
-        require("figure", find_spec("matplotlib") is not None, "needs matplotlib: pip install 'sbeed[plot]'")
-        make_directory("--out", self.out)
-        from sbeed.experiments.figures import theory
-        from sbeed.training.compiled import keep_compiled_programs
-
-        keep_compiled_programs()
-
-        with counting(len(theory.PANELS), "panels") as advance:
-            written = theory.write(self.out, seed=self.seed, progress=advance)
-        print("\n".join(str(path) for path in written))
-        return 0
 
 
 def _print_table(rows: "Sequence[Row]") -> None:

@@ -42,26 +42,64 @@ else:
 
 
 @dataclass(frozen=True)
-class Train:
-    """Train agents; leaves their final models, config.yaml, metrics.jsonl, TensorBoard events and a learning curve."""
+class Asking:
+    """What is asked of a run: flags over a file over the defaults."""
 
     out: Path
     """Directory of the run; it must not exist or be empty."""
     plan: Annotated[PlanFlags, tyro.conf.OmitArgPrefixes]
-    settings: Any  # flags of the algorithm's own (`train_command`)
+    settings: Any  # flags of the algorithm's own (`with_flags_of`)
     config: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None
     """YAML or JSON file with any of the settings below; flags win over it. A run's config.yaml is one."""
     workers: int = 0
     """Processes that step the environments; 0: this one."""
 
-    def __call__(self) -> int:
-        from sbeed.training.rundir import RunDir, read_config
+    def merged(self) -> tuple[Plan, dict[str, Any]]:
+        """Fields of the algorithm's config are left for the preset to be known."""
+        from sbeed.training.rundir import read_config
 
         with complaints(ValueError, OSError):
             file = read_config(self.config) if self.config is not None else {}
-        plan, changes = self._merge(file)
+        names = {f.name for f in fields(Plan)}
+        merged = {**file, **given(self.plan), **given(self.settings)}
+        with self.complaints(ValueError):
+            plan = with_fields(Plan(), {name: value for name, value in merged.items() if name in names})
+            check_ranges(plan)
+            if plan.agent not in CONFIGS:
+                raise ValueError(f"agent: must be one of {', '.join(CONFIGS)}, got {plan.agent!r}")
+            changes = {name: value for name, value in merged.items() if name not in names}
+            check_ranges(with_fields(CONFIGS[plan.agent](), changes))
         require("--env", plan.env != "", "name an environment, such as Pendulum-v1")
         check_workers(self.workers)
+        return plan, changes
+
+    def check_env(self, env: str) -> None:
+        """A file imports no module; who names it by a flag may."""
+        from sbeed.about import check_imports_nothing
+
+        if "env" not in given(self.plan):
+            check_imports_nothing(env, "--env")
+
+    @contextlib.contextmanager
+    def complaints(self, *kinds: type[Exception]) -> Iterator[None]:
+        """Complaints about a setting that came by a flag name the flag."""
+        try:
+            with complaints(*kinds):
+                yield
+        except UserError as error:
+            name, colon, rest = str(error).partition(": ")
+            by_flag = name in given(self.plan) or name in given(self.settings)
+            raise UserError(f"--{dashed(name)}: {rest}" if colon and by_flag else str(error), error.code) from None
+
+
+@dataclass(frozen=True)
+class Train(Asking):
+    """Train agents; leaves their final models, config.yaml, metrics.jsonl, TensorBoard events and a learning curve."""
+
+    def __call__(self) -> int:
+        from sbeed.training.rundir import RunDir
+
+        plan, changes = self.merged()
         with contextlib.ExitStack() as stack:
             with complaints(OSError):  # before anything that takes time: who comes second knows at once
                 run = stack.enter_context(RunDir(self.out))
@@ -74,7 +112,7 @@ class Train:
         from gymnasium.error import Error as GymnasiumError
         from jax.errors import JaxRuntimeError
 
-        from sbeed.about import check_imports_nothing, read_task
+        from sbeed.about import read_task
         from sbeed.recording import record
         from sbeed.training.progress import progress_bar
         from sbeed.training.run import RunSpec, make_trainer
@@ -83,37 +121,12 @@ class Train:
         first, count = asked.pop("seed"), asked.pop("seeds")
         spec = RunSpec(**asked, fields=changes)
         wrong = (ValueError, GymnasiumError, ImportError, JaxRuntimeError)  # the last: out of memory
-        with faults(), self._complaints(*wrong):  # the first reset is made here
-            if "env" not in given(self.plan):
-                check_imports_nothing(spec.env, "--env")
+        with faults(), self.complaints(*wrong):  # the first reset is made here
+            self.check_env(spec.env)
             task = read_task(spec.env, spec.noise)
             trainer = make_trainer(spec, seeds=range(first, first + count), workers=self.workers)
         with contextlib.closing(trainer), faults(), progress_bar(trainer, spec.steps) as show:
             return record(run, spec, trainer, task, on_progress=lambda _: show())
-
-    def _merge(self, file: dict[str, Any]) -> tuple[Plan, dict[str, Any]]:
-        """Flags over the file over the defaults; fields of the config are left for the preset to be known."""
-        names = {f.name for f in fields(Plan)}
-        merged = {**file, **given(self.plan), **given(self.settings)}
-        with self._complaints(ValueError):
-            plan = with_fields(Plan(), {name: value for name, value in merged.items() if name in names})
-            check_ranges(plan)
-            if plan.agent not in CONFIGS:
-                raise ValueError(f"agent: must be one of {', '.join(CONFIGS)}, got {plan.agent!r}")
-            changes = {name: value for name, value in merged.items() if name not in names}
-            check_ranges(with_fields(CONFIGS[plan.agent](), changes))
-        return plan, changes
-
-    @contextlib.contextmanager
-    def _complaints(self, *kinds: type[Exception]) -> Iterator[None]:
-        """Complaints about a setting that came by a flag name the flag."""
-        try:
-            with complaints(*kinds):
-                yield
-        except UserError as error:
-            name, colon, rest = str(error).partition(": ")
-            by_flag = name in given(self.plan) or name in given(self.settings)
-            raise UserError(f"--{dashed(name)}: {rest}" if colon and by_flag else str(error), error.code) from None
 
 
 @dataclass(frozen=True)
@@ -187,15 +200,16 @@ def print_scores(rows: "list[Row]") -> None:
             print(f"seed {row['seed']}: return {row['return']:.1f} +- {row['return_std']:.1f}")
 
 
-def train_command(agent: str) -> type[Train]:
-    """`Train` with the flags of that algorithm."""
+def with_flags_of(agent: str, command: type[Asking]) -> type[Asking]:
+    """The command with the flags of that algorithm."""
     flags = flags_of(
         CONFIGS[agent],
         f"The settings of {agent}, as keys with underscores; those not given are the preset's.",
         show_defaults=False,
     )
     settings = ("settings", Annotated[flags, tyro.conf.OmitArgPrefixes])
-    return make_dataclass("Train", [settings], bases=(Train,), frozen=True, namespace={"__doc__": Train.__doc__})
+    about = {"__doc__": command.__doc__}
+    return make_dataclass(command.__name__, [settings], bases=(command,), frozen=True, namespace=about)
 
 
 def chosen_agent(args: Sequence[str]) -> str:

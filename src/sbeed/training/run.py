@@ -14,9 +14,9 @@ from sbeed.training.sources import spec_of
 from sbeed.training.threads import lapack_on_one_thread
 from sbeed.training.trainer import Trainer, Variant
 
-# env, seed, the member's own fields, step, final, return, return_std, length, train_return, the update's metrics,
-# seconds and where they went. What ends in "seconds" is a clock; all else is the same whenever the run is. Where a run
-# went on with new episodes (recording), restarts: how often.
+# env, seed, the member's own fields, step, iteration, final, return, return_std, length, train_return, the update's
+# metrics, seconds and where they went. What ends in "seconds" is a clock; all else is the same whenever the run is.
+# Where a run went on with new episodes (recording), restarts: how often.
 Row = dict[str, Any]
 OnRows = Callable[[list[Row]], None]
 OnProgress = Callable[[Trainer], bool | None]
@@ -110,6 +110,7 @@ def _passes(every: int | None, before: int, now: int) -> bool:
 
 def _rows(trainer: Trainer, episodes: int, start: float, final: bool) -> list[Row]:
     scores = trainer.evaluate(episodes)
+    iteration = trainer.iteration
     spent = {f"{part}_seconds": seconds for part, seconds in trainer.seconds.items()}
     columns = {
         "return": scores.returns.mean(1),
@@ -124,6 +125,7 @@ def _rows(trainer: Trainer, episodes: int, start: float, final: bool) -> list[Ro
             "seed": seed,
             **variant,
             "step": trainer.step,
+            "iteration": iteration,
             "final": final,
             **{name: None if column[i] is None else float(column[i]) for name, column in columns.items()},
             "seconds": time.perf_counter() - start,

@@ -299,6 +299,12 @@ class Trainer:
             self._fresh.add(who)
         return list(self._policies[who])
 
+    @property
+    def iteration(self) -> int:
+        """Rounds of updates that the members have behind them, in earlier lives too."""
+        (counts,) = self._members.run(_iteration, self._states)
+        return int(self._members.fetch(counts)[0])
+
     def member(self, i: int) -> State:
         """The State of member i, with numpy arrays."""
         return self._members.fetch(self._states)[i]
@@ -533,6 +539,10 @@ def _live(
 
 def _policy(config: Config, state: State, *, who: Callable[[Config, State], Policy]) -> tuple[Policy]:
     return (who(config, state),)
+
+
+def _iteration(state: State) -> tuple[Array]:
+    return (state.iteration,)
 
 
 def _evaluate(

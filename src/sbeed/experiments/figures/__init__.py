@@ -1,1 +1,1 @@
-"""One module per figure: the rows it shows, and `write`, which saves them with their picture."""
+"""One module per figure: `theory` computes its rows, the others say, as data, which runs theirs come from."""

@@ -1,0 +1,126 @@
+"""`sbeed figure`: the paper's figures, and that of its theory."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+
+from sbeed.cli.console import ENVIRONMENT_FAULT, UserError, complaints, counting, make_directory, require
+
+if TYPE_CHECKING:
+    from sbeed.experiments import spec
+    from sbeed.experiments.executors import Executor
+
+MOST_SEEDS = 1000
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Make a figure of the paper, or of its theory. The same command again does what is left to do."""
+
+    name: Annotated[Literal["ablation", "off-policy", "on-policy", "theory"], tyro.conf.Positional]
+    """Which figure."""
+    scale: Literal["smoke", "full"] = "smoke"
+    """How large: to see that all of it runs, in minutes, or as the paper has it, in days."""
+    seeds: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: 5, smoke: 1)")] = None
+    """Runs of each curve, with the seeds 0, 1, ..."""
+    only: tuple[str, ...] | None = None
+    """Tasks, or panels, to run; without this flag, all."""
+    executor: Literal["local", "ray"] = "local"
+    """Where: processes of this machine, one for each core, or tasks of a Ray cluster."""
+    address: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT", help_behavior_hint="")] = None
+    """A Ray cluster to join; without it one is started here, for this machine alone."""
+    out: Annotated[
+        Path | None, tyro.conf.arg(metavar="PATH", help_behavior_hint="(default: results/NAME, smoke: out/NAME)")
+    ] = None
+    """Directory for its runs, figure.json and the pictures."""
+    seed: int = 0
+    """Of what is sampled in the theory's figure, at least 0."""
+
+    def __call__(self) -> int:
+        require("--seed", 0 <= self.seed < 2**32, f"must lie in [0, 2^32), got {self.seed}")
+        require("figure", find_spec("matplotlib") is not None, "needs matplotlib: pip install 'sbeed[plot]'")
+        folder = "results" if self.scale == "full" or self.name == "theory" else "out"
+        out = self.out or Path(folder) / self.name.replace("-", "_")
+        return self._theory(out) if self.name == "theory" else self._runs(out)
+
+    def _theory(self, out: Path) -> int:
+        make_directory("--out", out)
+        from sbeed.experiments.figures import theory
+        from sbeed.training.compiled import keep_compiled_programs
+
+        keep_compiled_programs()
+
+        with counting(len(theory.PANELS), "panels") as advance:
+            written = theory.write(out, seed=self.seed, progress=advance)
+        print("\n".join(str(path) for path in written))
+        return 0
+
+    def _runs(self, out: Path) -> int:
+        require(
+            "--seeds",
+            self.seeds is None or 1 <= self.seeds <= MOST_SEEDS,
+            f"must lie in 1..{MOST_SEEDS}, got {self.seeds}",
+        )
+        figure, seeds = self._asked()
+        make_directory("--out", out)
+        from sbeed.experiments import runner
+        from sbeed.experiments.progress import bars
+        from sbeed.training.lock import locked
+
+        with (
+            complaints(ValueError, OSError),
+            locked(out),
+            executing(self.executor, self.address) as executor,
+            bars(self.name) as show,
+        ):
+            failures = runner.run_figure(figure, out, executor, seeds=seeds, scale=self.scale, show=show)
+        for path in (out / runner.FIGURE, *_draw(out)):
+            print(path)
+        if failures:
+            raise UserError(f"{len(failures)} runs could not be finished; the first: {failures[0]}", ENVIRONMENT_FAULT)
+        return 0
+
+    def _asked(self) -> "tuple[spec.Figure, int]":
+        from sbeed.experiments.figures import ablation, off_policy, on_policy
+        from sbeed.experiments.figures.scales import SCALES, at_scale
+
+        figure = {module.FIGURE.name: module.FIGURE for module in (ablation, off_policy, on_policy)}[self.name]
+        names = list(dict.fromkeys(name for panel in figure.panels for name in (panel.env, panel.name)))
+        require("--only", self.only != (), f"name at least one of {', '.join(names)}")
+        for name in self.only or ():
+            require("--only", name in names, f"nothing there is named '{name}'; choose from {', '.join(names)}")
+        chosen = [p for p in figure.panels if self.only is None or {p.env, p.name} & set(self.only)]
+        return at_scale(figure._replace(panels=tuple(chosen)), self.scale), self.seeds or SCALES[self.scale].seeds
+
+
+@contextmanager
+def executing(name: str, address: str | None, slots: int | None = None) -> "Iterator[Executor]":
+    """The executor of that name; however the block ends, nothing of it goes on running."""
+    from sbeed.experiments import executors
+
+    require("--address", address is None or name == "ray", "is for --executor ray")
+    if name == "local":
+        executor: Executor = executors.Local(slots)
+    else:
+        require("--executor", find_spec("ray") is not None, "needs ray: pip install 'sbeed[ray]'")
+        with complaints(ConnectionError, RuntimeError, ValueError):
+            executor = executors.Ray(address, slots)
+    try:
+        yield executor
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("the same command goes on from here") from None
+    finally:
+        executor.close()
+
+
+def _draw(out: Path) -> list[Path]:
+    """Pictures of what is there."""
+    from sbeed.experiments import plots, results
+
+    figure = results.read_figure(out)
+    return plots.pictures(figure) if figure.panels else []

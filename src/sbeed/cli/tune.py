@@ -1,0 +1,71 @@
+"""`sbeed tune`: which values of which fields make a run best."""
+
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from sbeed.cli.console import UserError, complaints, make_directory, require
+from sbeed.cli.figure import executing
+from sbeed.cli.train import Asking
+
+
+@dataclass(frozen=True)
+class Tune(Asking):
+    """Search for the best values of some fields. The same command again, or one with more trials, goes on.
+
+    Each trial is one run for each seed; those that do no better than most are ended early.
+    """
+
+    out: Path
+    """Directory of the search: its journal, its runs, and best.yaml, which `sbeed train --config` takes."""
+    workers: int = 0
+    """Runs at the same time; 0: one for each core."""
+    over: Annotated[tuple[str, ...] | None, tyro.conf.arg(metavar="FIELD=VALUES ...", help_behavior_hint="")] = None
+    """Fields to search: lam=0.001..0.1 k=1,10,20; without this flag, the paper's own grids."""
+    trials: int = 20
+    """Trials in all, 1 to 100000."""
+    executor: Literal["local", "ray"] = "local"
+    """Where: processes of this machine, or tasks of a Ray cluster."""
+    address: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT", help_behavior_hint="")] = None
+    """A Ray cluster to join; without it one is started here, for this machine alone."""
+
+    def __call__(self) -> int:
+        require("--trials", 1 <= self.trials <= 100_000, f"must lie in 1..100000, got {self.trials}")
+        require("tune", find_spec("optuna") is not None, "needs optuna: pip install 'sbeed[tune]'")
+        require("--over", self.over != (), "name at least one field and its values, such as lam=0.001..0.1")
+        plan, changes = self.merged()
+        from gymnasium.error import Error as GymnasiumError
+
+        from sbeed.experiments import search
+        from sbeed.experiments.progress import bars
+        from sbeed.experiments.space import fields_of, paper_space, read_space
+        from sbeed.training.lock import locked
+        from sbeed.training.run import RunSpec
+
+        asked = asdict(plan)
+        first, count = asked.pop("seed"), asked.pop("seeds")
+        base, seeds = RunSpec(**asked, fields=changes), range(first, first + count)
+        with self.complaints(ValueError, GymnasiumError, ImportError):
+            self.check_env(base.env)
+            search.check(base)
+            space = read_space(plan.agent, self.over) if self.over else paper_space(plan.agent)
+            both = set(fields_of(dict.fromkeys(space))) & set(changes)
+            require("--over", not both, f"{', '.join(both)}: is searched and set at the same time")
+        make_directory("--out", self.out)
+        with (
+            complaints(ValueError, OSError),
+            locked(self.out),
+            executing(self.executor, self.address, self.workers or None) as executor,
+            bars("trials") as show,
+        ):
+            study = search.open_study(self.out, space, base, seeds)
+            search.Search(study, space, base, seeds, self.out).run(self.trials, executor, show)
+        if not study.get_trials(states=(search.TrialState.COMPLETE,)):
+            raise UserError(f"no trial in '{self.out}' came to its end")
+        path = search.write_best(self.out, study, base)
+        print(path.read_text(), end="")
+        print(path)
+        return 0

@@ -1,0 +1,194 @@
+"""Where runs are run: in processes of this machine, or as tasks of a Ray cluster. Both do what `worker` says.
+
+A run's numbers depend on its spec alone: wherever it runs it has one thread, and its files are the same.
+"""
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from sbeed.experiments.spec import Run, describe, read_run
+from sbeed.experiments.worker import FAILED, STOPPED, Outcome
+
+MEMORY = 2 * 2**30  # bytes that a run may take: a replay of a million transitions, jax and an environment
+
+
+class Task(NamedTuple):
+    """A run, the directory that it is to have and what to call it."""
+
+    title: str
+    run: Run
+    path: Path
+
+
+class Executor(Protocol):
+    name: str
+
+    @property
+    def slots(self) -> int:
+        """Runs that fit in at the same time."""
+
+    def start(self, task: Task) -> None: ...
+
+    def ended(self, seconds: float) -> list[tuple[Task, Outcome]]:
+        """Those that have ended since this was last asked; waits so long for one."""
+
+    def stop(self, task: Task) -> None:
+        """End it where it stands, unfinished, and forget it."""
+
+    def close(self) -> None:
+        """End all that still run. They can go on another time."""
+
+
+def one_thread(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a process that computes on one core, whatever else the machine has."""
+    flags = f"{environment.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    return {"JAX_PLATFORMS": environment.get("JAX_PLATFORMS", "cpu"), "XLA_FLAGS": flags.strip(), **threads}
+
+
+def cores() -> int:
+    """That this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _Process:
+    """The worker of one run."""
+
+    def __init__(self, task: Task):
+        self.task = task
+        self._complaints = tempfile.TemporaryFile()  # noqa: SIM115  as long as the process runs
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "sbeed.experiments.worker", str(task.path)],
+            env={**os.environ, **one_thread(os.environ)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=self._complaints,
+            start_new_session=True,  # Ctrl-C is ours to pass on
+        )
+        with suppress(BrokenPipeError):
+            assert self.process.stdin is not None
+            self.process.stdin.write(json.dumps(describe(task.run)).encode())
+            self.process.stdin.close()
+
+    def outcome(self) -> Outcome:
+        """Waits for it."""
+        code = self.process.wait()
+        with self._complaints as file:
+            file.seek(0)
+            last = file.read().decode(errors="replace").strip().rpartition("\n")[2]
+        if code == 0:
+            return Outcome("done")
+        if code < 0:
+            return Outcome("died", f"killed by signal {-code}")
+        return Outcome({FAILED: "failed", STOPPED: "died"}.get(code, "refused"), last)
+
+
+class Local:
+    """One process for each run, as many as there are cores."""
+
+    name = "local"
+
+    def __init__(self, slots: int | None = None):
+        self.slots = slots or cores()
+        self._running: dict[Path, _Process] = {}
+
+    def start(self, task: Task) -> None:
+        self._running[task.path] = _Process(task)
+
+    def ended(self, seconds: float) -> list[tuple[Task, Outcome]]:
+        with suppress(subprocess.TimeoutExpired):
+            for one in list(self._running.values())[:1]:
+                one.process.wait(seconds)
+        over = [one for one in self._running.values() if one.process.poll() is not None]
+        return [(one.task, self._end(one)) for one in over]
+
+    def _end(self, one: _Process) -> Outcome:
+        del self._running[one.task.path]
+        return one.outcome()
+
+    def stop(self, task: Task) -> None:
+        self._running[task.path].process.kill()
+        self._end(self._running[task.path])
+
+    def close(self) -> None:
+        there = list(self._running.values())
+        for one in there:
+            one.process.terminate()  # they leave a checkpoint
+        for one in there:
+            self._end(one)
+
+
+class Ray:
+    """One task for each run, on whatever machines a Ray cluster has; they must all see the same directory.
+
+    Without an address a Ray of this machine alone is started, which listens to nobody outside it. Nobody without the
+    cluster's token is listened to at all. A run has a process of its own here too: Ray's and XLA's threads do not end
+    well together.
+    """
+
+    name = "ray"
+
+    def __init__(self, address: str | None = None, slots: int | None = None):
+        """slots: cores of a Ray that is started here. Who has imported ray before has settled on other settings."""
+        os.environ["RAY_AUTH_MODE"] = "token"
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        if address is None:
+            os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+            # By this name Ray calls what keeps it to the loopback device, on Linux too. Read when it is imported.
+            os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+        import ray
+
+        self._ray = ray
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": "critical"}
+        if address is None:
+            ray.init(num_cpus=slots or cores(), include_dashboard=False, **options)
+        else:
+            ray.init(address, **options)
+        # No retries of Ray's own: who died is started again by the runner, like any other.
+        self._work = ray.remote(num_cpus=1, memory=MEMORY, max_retries=0)(_work)
+        self._running: dict[Any, Task] = {}
+
+    @property
+    def slots(self) -> int:
+        return int(self._ray.cluster_resources().get("CPU", 0))
+
+    def start(self, task: Task) -> None:
+        self._running[self._work.remote(str(task.path.resolve()), describe(task.run))] = task
+
+    def ended(self, seconds: float) -> list[tuple[Task, Outcome]]:
+        over, _ = self._ray.wait(list(self._running), timeout=seconds) if self._running else ([], [])
+        return [(self._running.pop(found), self._outcome(found)) for found in over]
+
+    def _outcome(self, found: Any) -> Outcome:
+        try:
+            return Outcome(*self._ray.get(found))
+        except self._ray.exceptions.RayTaskError as error:
+            return Outcome("refused", str(error).strip().rpartition("\n")[2])
+        except self._ray.exceptions.RayError as error:
+            return Outcome("died", str(error).strip().partition("\n")[0])
+
+    def stop(self, task: Task) -> None:
+        (found,) = (found for found, running in self._running.items() if running.path == task.path)
+        del self._running[found]
+        self._ray.cancel(found, force=True)
+
+    def close(self) -> None:
+        for found in self._running:
+            self._ray.cancel(found, force=True)
+        self._running.clear()
+        self._ray.shutdown()
+
+
+def _work(path: str, found: dict[str, Any]) -> tuple[str, str]:
+    """A task of Ray's."""
+    if not Path(path).parent.is_dir():
+        return Outcome("refused", f"'{Path(path).parent}' is not on every machine: choose a directory that all share")
+    return _Process(Task("", read_run(found), Path(path))).outcome()

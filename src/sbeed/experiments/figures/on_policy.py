@@ -1,0 +1,29 @@
+"""fig:onpolicy_comparison: SBEED, TRPO and Dual-AC on data of their own policy, 52 trajectories an iteration."""
+
+from typing import Literal
+
+from sbeed.agents.rounds import TRAJECTORIES
+from sbeed.experiments.figures.off_policy import TASKS
+from sbeed.experiments.spec import Curve, Figure, Panel
+from sbeed.training.run import RunSpec
+
+STEPS = 2_000_000
+PRESETS = {
+    "SBEED": ("sbeed", "paper-on-policy"),
+    "TRPO": ("trpo", "paper"),
+    "Dual-AC": ("dual_ac", "paper"),
+}
+
+
+def _curve(task: str, label: str) -> Curve:
+    agent, preset = PRESETS[label]
+    rounds = {"trajectories_per_iteration": TRAJECTORIES}
+    return Curve(label, RunSpec(task, agent, preset, STEPS, rounds, checkpoint_every=10_000))
+
+
+AXES: tuple[Literal["step", "iteration"], ...] = ("iteration", "step")  # the first is the paper's
+FIGURE = Figure(
+    "on-policy",
+    "On-policy comparison",
+    tuple(Panel(task, task, tuple(_curve(task, label) for label in PRESETS), x) for x in AXES for task in TASKS),
+)

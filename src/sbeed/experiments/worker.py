@@ -1,0 +1,123 @@
+"""One run from wherever it stands to its end, in a process of its own: what every executor makes its workers do.
+
+python -m sbeed.experiments.worker DIRECTORY, with the run as JSON on stdin.
+"""
+
+import ctypes
+import json
+import shutil
+import signal
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gymnasium.error import Error as GymnasiumError
+
+from sbeed.about import read_task
+from sbeed.envs.base import EnvironmentFault
+from sbeed.experiments.spec import Run, describe, read_run
+from sbeed.recording import pursue, record
+from sbeed.training import rundir
+from sbeed.training.checkpoints import CHECKPOINTS, REPLAY
+from sbeed.training.collect import Unrepeatable
+from sbeed.training.run import make_trainer
+from sbeed.training.rundir import RunDir
+from sbeed.training.trainer import Trainer
+
+SPEC, RESULT, PROGRESS = "spec.json", "result.json", "progress"
+FAILED, STOPPED = 3, 143  # exit codes
+
+
+class Outcome(NamedTuple):
+    """How a worker ended. A run that diverged has ended rightly: it would diverge again."""
+
+    # "done". "failed": the environment did. "refused": could not be made, read or written, and others may not either.
+    # "died": killed, stopped or lost; the run can go on.
+    kind: str
+    message: str = ""
+
+
+def work(path: Path, run: Run) -> Outcome:
+    """Begin that run in its directory, or go on with it, and finish it."""
+    try:
+        diverged = _finish(path, run)
+    except EnvironmentFault as error:
+        return Outcome("failed", _one_line(error))
+    except BlockingIOError as error:  # its last owner is about to end
+        return Outcome("died", _one_line(error))
+    except (ValueError, OSError, GymnasiumError, ImportError, Unrepeatable) as error:
+        return Outcome("refused", _one_line(error))
+    write_json(path / SPEC, describe(run))
+    write_json(path / RESULT, _result(path, diverged))
+    for place in (CHECKPOINTS, REPLAY):  # nobody goes on from them any more, and a replay is large
+        shutil.rmtree(path / place, ignore_errors=True)
+    (path / PROGRESS).unlink(missing_ok=True)
+    return Outcome("done", diverged)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def _finish(path: Path, run: Run) -> str:
+    """What is wrong with it if it diverged."""
+    told = 0.0
+
+    def hear(trainer: Trainer) -> None:
+        nonlocal told
+        if time.monotonic() - told > 1:
+            told = time.monotonic()
+            (path / PROGRESS).write_text(str(trainer.step))
+
+    try:
+        with RunDir(path, resume=True) as place:
+            if place.goes_on:
+                pursue(place, env=run.spec.env, on_progress=hear)
+            else:
+                task = read_task(run.spec.env, run.spec.noise)
+                with closing(make_trainer(run.spec, seeds=[run.seed])) as trainer:
+                    record(place, run.spec, trainer, task, on_progress=hear)
+    except FloatingPointError as error:
+        path.mkdir(exist_ok=True)  # of one that has nothing to show nothing is left
+        (path / rundir.METRICS).touch()
+        return str(error)
+    return ""
+
+
+def _result(path: Path, diverged: str) -> dict[str, Any]:
+    rows = rundir.read_rows(path)
+    return {
+        "outcome": "diverged" if diverged else "finished",
+        "message": diverged,
+        "step": rows[-1]["step"] if rows else 0,
+        "return": rows[-1]["return"] if rows and not diverged else None,
+        "seconds": rows[-1]["seconds"] if rows else 0.0,
+    }
+
+
+def write_json(path: Path, found: Any) -> None:
+    """Whole or not at all."""
+    new = path.with_name(f".{path.name}")
+    new.write_text(json.dumps(found, indent=1) + "\n")
+    new.replace(path)
+
+
+def _end_with_parent() -> None:
+    """Whoever started us is gone, and nobody will hear of us: on Linux we are then killed, elsewhere we go on."""
+    if sys.platform == "linux":
+        PR_SET_PDEATHSIG = 1
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def main() -> None:
+    _end_with_parent()
+    outcome = work(Path(sys.argv[1]), read_run(json.load(sys.stdin)))
+    if outcome.kind != "done":
+        print(outcome.message, file=sys.stderr)
+        sys.exit({"failed": FAILED, "died": STOPPED}.get(outcome.kind, 1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""`sbeed figure` and `sbeed tune` at the command line: what they leave, what they print, and what they refuse."""
+
+import json
+
+import pytest
+
+from sbeed import cli
+from sbeed.experiments import executors
+from sbeed.experiments.worker import RESULT, Outcome, write_json
+
+
+def _run(capsys, *args):
+    with pytest.raises(SystemExit) as stop:
+        cli.main([str(arg) for arg in args])
+    out, err = capsys.readouterr()
+    return stop.value.code, out, err
+
+
+class Pretending:
+    """Every run comes to the same end at once."""
+
+    name, slots = "local", 2
+    outcome = Outcome("done")
+
+    def __init__(self, slots=None):
+        self._running = []
+
+    def start(self, task):
+        self._running.append(task)
+
+    def ended(self, seconds):
+        task = self._running.pop(0)
+        if self.outcome.kind == "done":
+            task.path.mkdir()
+            rows = [{"step": n, "iteration": n, "seed": 0, "return": float(n), "final": n == 2} for n in (1, 2)]
+            (task.path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+            write_json(task.path / RESULT, {"outcome": "finished", "return": 2.0, "seconds": 1.0})
+        return [(task, self.outcome)]
+
+    def close(self):
+        assert self._running == [] or self.outcome.kind == "interrupted"
+
+
+def test_a_figure_leaves_its_runs_and_pictures(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(executors, "Local", Pretending)
+    out = tmp_path / "ablation"
+    code, printed, err = _run(capsys, "figure", "ablation", "--only", "eta", "--out", out)
+    assert code == 0
+    assert printed.split() == [str(out / name) for name in ("figure.json", "ablation.png", "ablation.svg")]
+    assert err.count("return 2.0") == 6
+    figure = json.loads((out / "figure.json").read_text())
+    assert [panel["name"] for panel in figure["panels"]] == ["eta"]
+    assert len(list((out / "runs").iterdir())) == 6
+    code, _, err = _run(capsys, "figure", "ablation", "--only", "eta", "--out", out)
+    assert (code, err) == (0, "")  # there was nothing left to do
+    code, _, err = _run(capsys, "figure", "on-policy", "--out", out)
+    assert code == 2
+    assert "another figure (ablation, smoke)" in err
+
+
+def test_runs_that_could_not_be_finished_are_said_and_the_others_are_there(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(executors, "Local", Pretending)
+    monkeypatch.setattr(Pretending, "outcome", Outcome("failed", "the floor is gone"))
+    code, _, err = _run(capsys, "figure", "ablation", "--only", "k", "--out", tmp_path / "k")
+    assert code == 3
+    assert err.splitlines()[-1].startswith(
+        "sbeed: 4 runs could not be finished; the first: Swimmer-v5 k = 1 seed 0 in "
+    )
+    assert err.endswith("the floor is gone\n")
+
+
+def test_an_interrupted_figure_says_how_it_goes_on(capsys, tmp_path, monkeypatch):
+    def interrupted(self, seconds):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(executors, "Local", Pretending)
+    monkeypatch.setattr(Pretending, "outcome", Outcome("interrupted"))
+    monkeypatch.setattr(Pretending, "ended", interrupted)
+    code, _, err = _run(capsys, "figure", "ablation", "--out", tmp_path / "all")
+    assert (code, err) == (130, "sbeed: interrupted: the same command goes on from here\n")
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ("figure nope", "ablation"),
+        ("figure ablation --only Hopper-v5", "--only: nothing there is named 'Hopper-v5'; choose from Swimmer-v5, lam"),
+        ("figure on-policy --seeds 0", "--seeds: must lie in 1..1000, got 0"),
+        ("figure on-policy --address here:1", "--address: is for --executor ray"),
+        ("figure on-policy --scale huge", "--scale"),
+        ("tune --over lam=1..2", "--env: name an environment"),
+        ("tune --env Pendulum-v1 --over lan=1..2", "lan: no such field; did you mean lam?"),
+        ("tune --env Pendulum-v1 --over lam=1..2 --lam 3", "--over: lam: is searched and set at the same time"),
+        ("tune --env Pendulum-v1 --trials 0", "--trials: must lie in"),
+        ("tune --env Pendulum-v0.5 --over lam=1..2", "Pendulum-v1"),
+        ("tune --env Pendulum-v1 --eta 2 --over lam=1..2", "--eta: must lie in [0, 1]"),
+    ],
+)
+def test_wrong_input_gets_one_line(capsys, tmp_path, args, words):
+    if args.startswith("tune"):
+        pytest.importorskip("optuna")
+    code, out, err = _run(capsys, *args.split(), "--out", tmp_path / "there")
+    assert (code, out) == (2, "")
+    assert err.startswith("sbeed: ")
+    assert err.count("\n") == 1
+    assert words in err
+    assert not any(path.is_file() for path in tmp_path.rglob("*") if path.name != "lock")

@@ -1,0 +1,89 @@
+"""The figures as data: what is run, by whom, and for how long."""
+
+import json
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from sbeed.agents.registry import find
+from sbeed.agents.sbeed.grids import PAPER_GRIDS
+from sbeed.experiments import figures
+from sbeed.experiments.figures import ablation, off_policy, on_policy
+from sbeed.experiments.figures.scales import SCALES, at_scale
+from sbeed.experiments.runner import _config
+from sbeed.experiments.spec import Run, describe, read_run, runs_of, shown
+from sbeed.training.run import RunSpec
+from sbeed.training.sources import spec_of
+
+ALL = [module.FIGURE for module in (ablation, off_policy, on_policy)]
+env_spec = cache(spec_of)
+
+
+def test_a_run_is_named_by_what_it_is():
+    spec = RunSpec("Pendulum-v1", fields={"hidden": (4, 4), "lam": 0.1})
+    run = Run(spec, 3)
+    again = read_run(json.loads(json.dumps(describe(run))))
+    assert again == run
+    assert again.id == run.id == Run(replace(spec, fields={"lam": 0.1, "hidden": [4, 4]}), 3).id
+    others = [Run(spec, 4), Run(replace(spec, steps=5), 3), Run(replace(spec, fields={"lam": 0.2}), 3)]
+    assert len({run.id, *(other.id for other in others)}) == 4
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"env": 1}, "env: expected text"),
+        ({"steps": "many"}, "steps: expected a whole number"),
+        ({"seed": -1}, "seed: must lie in"),
+        ({"fields": [1]}, "not a run of ours"),
+        ({"more": 1}, "not a run of ours"),
+    ],
+)
+def test_a_file_that_is_no_run_is_refused(change, words):
+    with pytest.raises(ValueError, match=words):
+        read_run(describe(Run(RunSpec("Pendulum-v1"), 0)) | change)
+
+
+@pytest.mark.parametrize("figure", ALL, ids=lambda figure: figure.name)
+@pytest.mark.parametrize("scale", SCALES)
+def test_every_run_is_one_that_its_agent_accepts(figure, scale):
+    runs = runs_of(at_scale(figure, scale), SCALES[scale].seeds)
+    assert len({run.id for _, run in runs}) == len(runs)
+    for _, run in runs:
+        spec = env_spec(run.spec.env, run.spec.noise)
+        agent = find(run.spec.agent)
+        config = agent.preset(run.spec.preset, spec)
+        agent.check(type(config)(**{**vars(config), **run.spec.fields}), spec)
+
+
+@pytest.mark.parametrize("figure", ALL, ids=lambda figure: figure.name)
+def test_curves_of_a_panel_have_the_same_task_and_steps(figure):
+    for panel in figure.panels:
+        assert {curve.spec.env for curve in panel.curves} == {panel.env}
+        assert len({(curve.spec.steps, curve.spec.evaluate_every) for curve in panel.curves}) == 1
+        assert len({curve.label for curve in panel.curves}) == len(panel.curves)
+        assert panel.curves[0].spec.steps >= 1_000_000
+
+
+def test_the_ablation_has_the_papers_grids_and_its_best_run_in_every_panel():
+    for panel in ablation.FIGURE.panels:
+        values = [curve.spec.fields[panel.name] for curve in panel.curves]
+        assert set(PAPER_GRIDS[panel.name]) <= set(values)
+        assert values == sorted(set(values))
+    ids = [{run["id"] for run in panel["runs"]} for panel in shown(ablation.FIGURE, 1)]
+    assert len(set.intersection(*ids)) == 1
+    assert _config(ablation.FIGURE.panels[0].curves[0].spec) == _config(RunSpec(ablation.TASK, preset="paper"))
+
+
+def test_on_policy_iterations_are_of_52_trajectories():
+    for _, run in runs_of(on_policy.FIGURE, 1):
+        config = _config(run.spec)
+        assert config["trajectories_per_iteration"] == 52
+        assert config.get("on_policy", True)
+
+
+def test_a_figure_is_a_page_of_data():
+    for name in ("ablation", "off_policy", "on_policy"):
+        assert len((Path(figures.__path__[0]) / f"{name}.py").read_text().splitlines()) <= 60

@@ -1,0 +1,216 @@
+"""Runs to their end, wherever they are run and whatever happens to their workers."""
+
+import json
+import os
+import signal
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from sbeed.experiments import runner
+from sbeed.experiments.executors import Local, Ray, Task
+from sbeed.experiments.runner import MOST_DEATHS, finish, run_figure
+from sbeed.experiments.spec import Curve, Figure, Panel, Run, read_run, runs_of
+from sbeed.experiments.worker import RESULT, SPEC, Outcome, work, write_json
+from sbeed.training.checkpoints import steps_of
+from sbeed.training.run import RunSpec
+from sbeed.training.rundir import read_rows
+from tests.tiny import TINY
+
+SPEC_OF_ALL = RunSpec(
+    "Pendulum-v1", steps=3_000, fields=TINY, evaluate_every=1_000, episodes=1, final_episodes=1, checkpoint_every=500
+)
+
+
+class Silent:
+    def begin(self, steps):
+        self.total = steps
+
+    def look(self, done, running):
+        pass
+
+    def say(self, line):
+        pass
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
+    monkeypatch.setattr(runner, "LOOK", 0.05)
+
+
+def _tasks(out, seeds=2):
+    (out / "runs").mkdir(parents=True)
+    return [
+        Task(f"seed {seed}", run, out / "runs" / run.id) for seed in range(seeds) for run in [Run(SPEC_OF_ALL, seed)]
+    ]
+
+
+def _rows(task):
+    return [{name: x for name, x in row.items() if not name.endswith("seconds")} for row in read_rows(task.path)]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """Rows of two runs, by processes of their own that nothing happened to."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
+        tasks = _tasks(tmp_path_factory.mktemp("undisturbed"))
+        assert finish(tasks, Local(2), Silent()) == []
+        return [_rows(task) for task in tasks]
+
+
+class Killer(Silent):
+    """Kills the worker of every run that has come further since it was last killed, a few times each."""
+
+    def __init__(self, times, whom=lambda pid: pid):
+        self._times, self._whom, self.kills = times, whom, {}
+
+    def look(self, done, running):
+        for path in running:
+            stands, before = max(steps_of(path), default=0), self.kills.setdefault(path, [0])
+            if stands > before[-1] and len(before) <= self._times:
+                os.kill(self._whom(int((path / "lock").read_text())), signal.SIGKILL)
+                before.append(stands)
+
+
+def parent_of(pid):
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+# ------------------------------------------------------------------------------------------------- whatever runs them
+
+
+class Scripted:
+    """Ends each run as it is told to, one after the other."""
+
+    name, slots = "scripted", 2
+
+    def __init__(self, *outcomes, on_start=lambda task: None):
+        self._outcomes, self._on_start, self.started, self._running = list(outcomes), on_start, [], []
+
+    def start(self, task):
+        self._on_start(task)
+        self.started.append(task.run.seed)
+        self._running.append(task)
+
+    def ended(self, seconds):
+        task, outcome = self._running.pop(0), self._outcomes.pop(0)
+        if outcome.kind == "done":
+            task.path.mkdir()
+            write_json(task.path / RESULT, {"outcome": "finished", "return": 1.0, "seconds": 2.0})
+        return [(task, outcome)]
+
+
+DONE, DIED = Outcome("done"), Outcome("died", "killed")
+
+
+def test_what_is_done_is_not_done_again(tmp_path):
+    tasks, show = _tasks(tmp_path, seeds=3), Silent()
+    assert finish(tasks[:1], Scripted(DONE), Silent()) == []
+    executor = Scripted(DONE, DONE)
+    assert finish(tasks, executor, show) == []
+    assert executor.started == [1, 2]
+    assert show.total == 3 * SPEC_OF_ALL.steps
+
+
+def test_who_died_goes_on_and_who_failed_is_named(tmp_path):
+    executor = Scripted(DIED, Outcome("failed", "no such thing"), DONE)
+    (failure,) = finish(_tasks(tmp_path), executor, Silent())
+    assert executor.started == [0, 1, 0]
+    assert failure.startswith("seed 1 in ")
+    assert failure.endswith(": no such thing")
+
+
+def test_a_run_that_dies_where_it_stands_is_given_up_and_one_that_comes_further_is_not(tmp_path):
+    executor = Scripted(*[DIED] * MOST_DEATHS)
+    assert len(finish(_tasks(tmp_path, seeds=1), executor, Silent())) == 1
+    assert executor.started == [0] * MOST_DEATHS
+
+    def come_further(task):
+        (task.path / "checkpoints" / f"step_{len(moving.started):09}").mkdir(parents=True)
+
+    (task,) = _tasks(tmp_path / "moving", seeds=1)
+    moving = Scripted(*[DIED] * 2 * MOST_DEATHS, Outcome("failed", "at last"), on_start=come_further)
+    assert len(finish([task], moving, Silent())) == 1
+    assert moving.started == [0] * (2 * MOST_DEATHS + 1)
+
+
+def _figure(**fields):
+    spec = replace(SPEC_OF_ALL, fields={**TINY, **fields})
+    return Figure("tiny", "A tiny one", (Panel("a", "Pendulum-v1", (Curve("one", spec), Curve("other", spec))),))
+
+
+def test_a_figure_says_what_it_shows(tmp_path):
+    executor = Scripted(DONE, DONE)
+    run_figure(_figure(), tmp_path, executor, seeds=2, scale="smoke", show=Silent())
+    assert executor.started == [0, 1]  # both curves are of the same runs
+    figure = json.loads((tmp_path / "figure.json").read_text())
+    (panel,) = figure["panels"]
+    assert (figure["name"], figure["scale"], figure["executor"], panel["x"]) == ("tiny", "smoke", "scripted", "step")
+    shown = [(run["label"], run["seed"]) for run in panel["runs"]]
+    assert shown == [("one", 0), ("one", 1), ("other", 0), ("other", 1)]
+    assert {run["id"] for run in panel["runs"]} == {path.name for path in (tmp_path / "runs").iterdir()}
+    before = figure["seconds"]
+    run_figure(_figure(), tmp_path, Scripted(), seeds=2, scale="smoke", show=Silent())
+    assert json.loads((tmp_path / "figure.json").read_text())["seconds"] > before
+    with pytest.raises(ValueError, match="another figure"):
+        run_figure(_figure(), tmp_path, Scripted(), seeds=2, scale="full", show=Silent())
+
+
+def test_a_preset_that_has_changed_since_is_found(tmp_path):
+    ((_, run),) = runs_of(_figure(), 1)[:1]
+    path = tmp_path / "runs" / run.id
+    path.mkdir(parents=True)
+    settings = runner._config(run.spec)
+    (path / "config.yaml").write_text(json.dumps(settings))
+    runner.check_settings([Task("", run, path)])
+    (path / "config.yaml").write_text(json.dumps(settings | {"trace": 0.125}))
+    with pytest.raises(ValueError, match=r"made with trace 0.125, which is 0.3 now"):
+        runner.check_settings([Task("", run, path)])
+
+
+# ------------------------------------------------------------------------------------------------- a worker
+
+
+def test_a_run_that_diverges_is_over(tmp_path):
+    run = Run(replace(SPEC_OF_ALL, steps=64, fields={**TINY, "V_step_size": 1e30, "dual_step_size": 1e30}), 0)
+    outcome = work(tmp_path / "run", run)
+    assert outcome.kind == "done"
+    result = json.loads((tmp_path / "run" / RESULT).read_text())
+    assert (result["outcome"], result["return"]) == ("diverged", None)
+    assert "not finite" in result["message"]
+    assert read_rows(tmp_path / "run") == []
+    assert read_run(json.loads((tmp_path / "run" / SPEC).read_text())) == run
+
+
+def test_what_cannot_run_says_why(tmp_path):
+    outcome = work(tmp_path / "run", Run(replace(SPEC_OF_ALL, env="Nothing-v0"), 0))
+    assert outcome.kind == "refused"
+    assert "Nothing" in outcome.message
+    assert not (tmp_path / "run").exists()
+
+
+# ------------------------------------------------------------------------------------------------- real processes
+
+
+def test_a_killed_worker_costs_nothing_but_time(undisturbed, tmp_path):
+    tasks, killer = _tasks(tmp_path), Killer(times=2)
+    assert finish(tasks, Local(2), killer) == []
+    assert [len(kills) - 1 for kills in killer.kills.values()] == [2, 2]
+    assert [_rows(task) for task in tasks] == undisturbed
+
+
+@pytest.mark.skipif(find_spec("ray") is None, reason="needs ray")  # which is imported with its settings, not before
+def test_ray_gives_the_same_rows_though_its_workers_are_killed(undisturbed, tmp_path):
+    executor, killer = Ray(slots=2), Killer(times=1, whom=parent_of)
+    tasks = _tasks(tmp_path)
+    try:
+        assert executor.slots == 2
+        assert finish(tasks, executor, killer) == []
+    finally:
+        executor.close()
+    assert [len(kills) - 1 for kills in killer.kills.values()] == [1, 1]
+    assert [_rows(task) for task in tasks] == undisturbed

@@ -1,0 +1,178 @@
+"""A search: what it asks for, when it stops, and that it goes on."""
+
+import json
+
+import pytest
+
+pytest.importorskip("optuna")
+
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import TrialState
+
+from sbeed import cli
+from sbeed.agents.sbeed.grids import PAPER_GRIDS
+from sbeed.experiments import search
+from sbeed.experiments.search import Search, open_study, write_best
+from sbeed.experiments.space import fields_of, paper_space, read_space
+from sbeed.experiments.worker import RESULT, Outcome, write_json
+from sbeed.training.run import RunSpec
+from sbeed.training.rundir import read_config
+from tests.tiny import TINY
+
+BASE = RunSpec("Pendulum-v1", steps=100, fields=TINY)
+
+
+class Silent:
+    def begin(self, steps):
+        pass
+
+    def look(self, done, running):
+        pass
+
+    def say(self, line):
+        pass
+
+
+class Answering:
+    """Runs that are worth their lam, less if the seed is larger: a look at a row, one at the result, the end."""
+
+    name = "answering"
+
+    def __init__(self, most=1000, slots=2):
+        self.slots, self.started, self.stopped, self._running, self._most = slots, [], [], [], most
+
+    def start(self, task):
+        if len(self.started) == self._most:
+            raise KeyboardInterrupt
+        task.path.mkdir(parents=True, exist_ok=True)
+        self.started.append(task.run)
+        self._running.append(task)
+
+    def ended(self, seconds):
+        if not self._running:
+            return []
+        task = self._running.pop(0)
+        row = {"step": 50, "return": self._worth(task), "final": False}
+        if not (task.path / "metrics.jsonl").exists():
+            (task.path / "metrics.jsonl").write_text(json.dumps(row) + "\n")
+        elif not (task.path / RESULT).exists():
+            write_json(task.path / RESULT, {"outcome": "finished", "return": self._worth(task)})
+        else:
+            return [(task, Outcome("done"))]
+        self._running.append(task)
+        return []
+
+    def _worth(self, task):
+        return task.run.spec.fields["lam"] - 0.001 * task.run.seed
+
+    def stop(self, task):
+        self.stopped.append(task.run)
+        self._running.remove(task)
+
+
+def _search(out, space, trials, executor, seeds=(0,)):
+    out.mkdir(exist_ok=True)
+    study = open_study(out, space, BASE, seeds)
+    Search(study, space, BASE, seeds, out).run(trials, executor, Silent())
+    return study
+
+
+def test_the_words_of_a_space():
+    found = read_space("sbeed", ["lam=1e-3..0.1", "eta=0.2..0.5", "k=1..5", "batch-size=16,64", "whiten=true,false"])
+    assert found == {
+        "lam": FloatDistribution(0.001, 0.1, log=True),
+        "eta": FloatDistribution(0.2, 0.5),
+        "k": IntDistribution(1, 5),
+        "batch_size": CategoricalDistribution((16, 64)),
+        "whiten": CategoricalDistribution((True, False)),
+    }
+
+
+def test_the_papers_grids_are_a_space_with_one_rate_for_both_critics():
+    space = paper_space("sbeed")
+    assert {name: one.choices for name, one in space.items()} == dict(PAPER_GRIDS)
+    assert fields_of({"learning_rate": 0.1, "k": 1}) == {"V_step_size": 0.1, "dual_step_size": 0.1, "k": 1}
+    assert set(paper_space("sac")) == {"lam", "steps_per_iteration", "batch_size"}
+
+
+@pytest.mark.parametrize(
+    ("word", "complaint"),
+    [
+        ("lam", "must be a field and its values"),
+        ("lan=1..2", "did you mean lam"),
+        ("lam=2..1", "from a number to a larger one"),
+        ("lam=-1..1", "lam: must lie in"),
+        ("lam=[..1", "lam: expected a number"),
+        ("hidden=1,2", "several numbers"),
+        ("k=1,x", "k: expected a whole number"),
+        ("dual=net,foo", "dual: must be one of"),
+        ("dual=net..none", "from a number to a larger one"),
+    ],
+)
+def test_wrong_words_are_one_line(word, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        read_space("sbeed", [word])
+
+
+def test_the_best_of_all_trials_becomes_a_file_of_settings(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    executor, out = Answering(slots=1), tmp_path / "search"
+    study = _search(out, read_space("sbeed", ["lam=0.01..0.9"]), 8, executor, seeds=(0, 1))
+    lams = [run.spec.fields["lam"] for run in executor.started]
+    assert len(study.trials) == 8
+    assert len(set(lams)) == 8
+    assert study.best_value == pytest.approx(max(lams) - 0.0005)
+    settings = read_config(write_best(out, study, BASE))
+    assert settings["lam"] == max(lams)
+    run = ["train", "--config", str(out / "best.yaml"), "--steps", "8", "--final-episodes", "1"]
+    with pytest.raises(SystemExit) as stop:
+        cli.main([*run, "--out", str(tmp_path / "run")])
+    assert stop.value.code == 0, capsys.readouterr().err
+    assert read_config(tmp_path / "run" / "config.yaml")["lam"] == max(lams)
+
+
+def test_trials_that_do_no_better_than_most_are_ended_early(tmp_path):
+    executor = Answering()
+    study = _search(tmp_path, read_space("sbeed", ["lam=0.01..0.9"]), 30, executor)
+    pruned = study.get_trials(states=(TrialState.PRUNED,))
+    assert len(pruned) == len(executor.stopped) > 3
+    assert max(trial.params["lam"] for trial in pruned) < study.best_params["lam"]
+
+
+def test_a_search_that_was_broken_off_goes_on_with_its_runs(tmp_path):
+    space, first, then = read_space("sbeed", ["lam=0.01..0.9"]), Answering(most=3), Answering()
+    with pytest.raises(KeyboardInterrupt):
+        _search(tmp_path, space, 6, first)
+    done = {path.parent.name for path in tmp_path.glob(f"runs/*/{RESULT}")}
+    study = _search(tmp_path, space, 6, then)
+    ended = study.get_trials(states=(TrialState.COMPLETE, TrialState.PRUNED))
+    assert len(ended) == 6
+    assert {run.id for run in first.started} - done <= {run.id for run in then.started}
+    assert done.isdisjoint({run.id for run in then.started})
+    assert _search(tmp_path, space, 6, Answering(most=0)).best_value == study.best_value
+
+
+def test_another_search_is_refused(tmp_path):
+    _search(tmp_path, read_space("sbeed", ["lam=0.1,0.2"]), 1, Answering())
+    with pytest.raises(ValueError, match="another search"):
+        _search(tmp_path, read_space("sbeed", ["lam=0.1,0.3"]), 1, Answering())
+
+
+def test_the_same_values_are_run_once_and_values_that_do_not_go_together_not_at_all(tmp_path):
+    executor = Answering()
+    study = _search(tmp_path / "same", read_space("sbeed", ["lam=0.5,0.5"]), 4, executor)
+    assert len(executor.started) == 1
+    assert [trial.value for trial in study.trials] == [0.5] * 4
+    executor = Answering()
+    study = _search(tmp_path / "wrong", read_space("sbeed", ["k=2000,3000", "lam=0.1,0.2"]), 2, executor)
+    assert executor.started == []
+    assert [trial.state for trial in study.trials] == [TrialState.PRUNED] * 2
+
+
+def test_pruning_looks_at_steps_that_all_seeds_have_reached(tmp_path):
+    for name, steps in (("a", (10, 20, 30)), ("b", (10, 20))):
+        (tmp_path / name).mkdir()
+        rows = [{"step": step, "return": step if name == "a" else 0, "final": step == 30} for step in steps]
+        (tmp_path / name / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert search.curve([tmp_path / "a", tmp_path / "b"]) == {10: 5, 20: 10}
+    assert search.curve([tmp_path / "a", tmp_path / "c"]) == {}
