@@ -46,7 +46,9 @@ def test_a_figure_leaves_its_runs_and_pictures(capsys, tmp_path, monkeypatch):
     out = tmp_path / "ablation"
     code, printed, err = _run(capsys, "figure", "ablation", "--only", "eta", "--out", out)
     assert code == 0
-    assert printed.split() == [str(out / name) for name in ("figure.json", "ablation.png", "ablation.svg")]
+    assert printed.split() == [
+        str(out / name) for name in ("figure.json", "curves.png", "curves.svg", "iqm.png", "iqm.svg")
+    ]
     assert err.count("return 2.0") == 6
     figure = json.loads((out / "figure.json").read_text())
     assert [panel["name"] for panel in figure["panels"]] == ["eta"]

@@ -123,4 +123,4 @@ def _draw(out: Path) -> list[Path]:
     from sbeed.experiments import plots, results
 
     figure = results.read_figure(out)
-    return plots.pictures(figure) if figure.panels else []
+    return plots.pictures(figure) if any(run.curves for panel in figure.panels for run in panel.runs) else []
