@@ -59,7 +59,7 @@ def test_a_trainer_is_followed_from_where_it_is():
     second = follow(trainer, 5, evaluate_every=6, episodes=1, final_episodes=1)
     assert [row["step"] for row in first + second] == [8, 10, 14, 15]
     assert [row["final"] for row in first + second] == [False, True, False, True]
-    assert [row["iteration"] for row in first + second] == [1, 2, 3, 4]  # the warm-up is of 8 steps
+    assert [row["iteration"] for row in first + second] == [2, 3, 4, 5]  # the warm-up is over after the first 4 steps
 
 
 def test_without_evaluations_there_are_no_rows():
