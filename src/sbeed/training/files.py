@@ -5,7 +5,8 @@
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +23,27 @@ def save(directory: Path, state: Any, about: Mapping[str, Any]) -> None:
     All of it is written under another name and on the disk before it takes its place: at no time does half a model
     stand there.
     """
-    directory = Path(directory).resolve()
-    if directory.exists() and not _replaceable(directory):
-        raise FileExistsError(f"'{directory}' exists and is not a saved model: it is not overwritten")
-    new, old = (directory.with_name(f".{directory.name}.{word}-{os.getpid()}") for word in ("new", "old"))
-    shutil.rmtree(new, ignore_errors=True)  # of a process of that number that was killed
-    new.mkdir(parents=True)
-    try:
+    with replacing(directory, {TENSORS, MANIFEST}, "a saved model") as new:
         described = tensors.write_tensors(new / TENSORS, tensors.named_tensors(state))
         file = {"name": TENSORS, "bytes": described["bytes"], "sha256": described["sha256"]}
         about = {"schema": SCHEMA, **about, "versions": tensors.versions()}
         tensors.write_manifest(new, {**about, "file": file, "tensors": described["tensors"]})
+
+
+@contextmanager
+def replacing(directory: Path, ours: set[str], kind: str) -> Iterator[Path]:
+    """A new directory that takes that place when the block ends, if nothing but files of `ours` is there already.
+
+    kind: what they make up, for a complaint: "a saved model".
+    """
+    directory = Path(directory).resolve()
+    if directory.exists() and not (directory.is_dir() and {path.name for path in directory.iterdir()} <= ours):
+        raise FileExistsError(f"'{directory}' exists and is not {kind}: it is not overwritten")
+    new, old = (directory.with_name(f".{directory.name}.{word}-{os.getpid()}") for word in ("new", "old"))
+    shutil.rmtree(new, ignore_errors=True)  # of a process of that number that was killed
+    new.mkdir(parents=True)
+    try:
+        yield new
         if directory.exists():
             directory.rename(old)
         new.rename(directory)
@@ -58,8 +69,3 @@ def load(directory: Path, like: Any) -> Any:
     except (KeyError, TypeError):
         raise DamagedModel(f"'{Path(directory) / MANIFEST}' does not describe its tensors") from None
     return tensors.read_tensors(path, described, like)
-
-
-def _replaceable(directory: Path) -> bool:
-    """An empty directory, or a saved model with nothing of anybody else's in it."""
-    return directory.is_dir() and {path.name for path in directory.iterdir()} <= {TENSORS, MANIFEST}
