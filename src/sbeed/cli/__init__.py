@@ -14,6 +14,8 @@ import tyro
 from sbeed import __version__
 from sbeed.agents.configs import CONFIGS
 from sbeed.cli.console import UserError
+from sbeed.cli.data import Data, Record
+from sbeed.cli.fit import fit_command
 from sbeed.cli.flags import spell_out, switches
 from sbeed.cli.inspect import Inspect
 from sbeed.cli.runs import Eval, Plot, Video
@@ -25,6 +27,8 @@ DESCRIPTION = "SBEED: reinforcement learning that solves the Bellman equation by
 COMMANDS: dict[str, Callable[..., Any]] = {
     "resume": Resume,
     "inspect": Inspect,
+    "record": Record,
+    "data": Data,
     "eval": Eval,
     "video": Video,
     "plot": Plot,
@@ -70,7 +74,7 @@ def _parse(args: list[str]) -> Callable[[], int]:
     """The chosen command with its fields; wrong input becomes one line instead of tyro's box."""
     agent, complaint = chosen_agent(args), io.StringIO()
     args = spell_out(args, switches(CONFIGS[agent]))
-    commands: dict[str, Callable[..., Any]] = {"train": train_command(agent), **COMMANDS}
+    commands: dict[str, Callable[..., Any]] = {"train": train_command(agent), "fit": fit_command(agent), **COMMANDS}
     try:
         with contextlib.redirect_stderr(complaint):
             return tyro.extras.subcommand_cli_from_dict(commands, prog="sbeed", description=DESCRIPTION, args=args)

@@ -128,6 +128,8 @@ class Resume:
     """The environment's name again, where it would import a module: no file may make us do that."""
     workers: int = 0
     """Processes that step the environments; 0: this one."""
+    data: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None
+    """The dataset, where the run is one of `sbeed fit`: no file may name another. A different one is refused."""
 
     def __call__(self) -> int:
         from sbeed.training.rundir import RunDir, check_run
@@ -147,7 +149,8 @@ class Resume:
                 if self.start is None and is_finished(self.run, seeds, spec.steps, spec.steps):
                     print(f"'{self.run}' is finished: there is nothing left to do")
                     return 0
-                rows = pursue(run, at=self.start, env=self.env, workers=self.workers, progress_bar=True)
+                source: dict[str, Any] = {"env": self.env, "workers": self.workers, "data": self.data}
+                rows = pursue(run, at=self.start, progress_bar=True, **source)
         print_scores(rows)
         print(self.run)
         return 0
@@ -174,7 +177,7 @@ def faults() -> Iterator[None]:
 
 def print_scores(rows: "list[Row]") -> None:
     for row in rows:
-        if row["final"]:
+        if row["final"] and "return" in row:
             print(f"seed {row['seed']}: return {row['return']:.1f} +- {row['return_std']:.1f}")
 
 

@@ -97,6 +97,18 @@ def learning_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
     return figure
 
 
+def dataset_histograms(name: str, returns: np.ndarray, lengths: np.ndarray, rewards: np.ndarray) -> Figure:
+    """Returns and lengths of a dataset's episodes, and the rewards of its transitions."""
+    columns = {"return of an episode": returns, "length of an episode": lengths, "reward": rewards}
+    with rc_context(STYLE):
+        figure = Figure(figsize=(11, 3.2), layout="constrained", facecolor="white")
+        for axes, (label, values) in zip(np.asarray(figure.subplots(1, 3)).ravel(), columns.items()):
+            axes.hist(np.asarray(values, float), bins=40, color=BLUE)
+            axes.set(xlabel=label, ylabel="transitions" if label == "reward" else "episodes")
+        figure.suptitle(name)
+    return figure
+
+
 def over_seeds(rows: Sequence[Mapping[str, Any]]) -> Series:
     """Mean return at each step and the 95% interval of that mean: y +- t(n - 1) s / sqrt(n), s with n - 1.
 

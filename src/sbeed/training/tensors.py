@@ -115,7 +115,7 @@ def read_manifest(directory: Path, schema: int, kind: str, *, as_written: bool =
     """kind: what the directory should be, for a complaint: "saved model". as_written: byte for byte."""
     path = Path(directory) / MANIFEST
     try:
-        content = _read_file(path, _LARGEST_MANIFEST)
+        content = read_file(path, _LARGEST_MANIFEST)
         manifest = json.loads(content.decode())  # UTF-8: bytes would be taken for whatever they look like
     except (FileNotFoundError, NotADirectoryError):
         raise DamagedModel(f"'{directory}' is not a {kind}: it holds no {MANIFEST}") from None
@@ -159,7 +159,7 @@ def read_tensors(path: Path, described: Description, like: Any) -> Any:
     base, each = _LARGEST_HEADER
     most = base + sum(each + np.dtype(leaf.dtype).itemsize * int(np.prod(leaf.shape)) for _, leaf in leaves)
     try:
-        content = _read_file(path, most)
+        content = read_file(path, most)
     except (OSError, ValueError) as error:
         reason = "it is not there" if isinstance(error, FileNotFoundError) else error
         raise DamagedModel(f"'{path}' cannot be read ({reason})") from None
@@ -180,7 +180,7 @@ def read_tensors(path: Path, described: Description, like: Any) -> Any:
 def state_of_file(path: Path, described: Description) -> str:
     """ "whole", or what is wrong with the file, which is read piece by piece."""
     try:
-        with _open_plain(path) as file:
+        with open_plain(path) as file:
             size = os.fstat(file.fileno()).st_size
             if size != described["bytes"]:
                 return f"has {size} bytes"
@@ -192,9 +192,9 @@ def state_of_file(path: Path, described: Description) -> str:
         return str(error)
 
 
-def _read_file(path: Path, most: int) -> bytes:
+def read_file(path: Path, most: int) -> bytes:
     """A plain file of at most so many bytes."""
-    with _open_plain(path) as file:
+    with open_plain(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > most:
             raise ValueError(f"it has {size} bytes, more than the {most} that it could need")
@@ -202,7 +202,7 @@ def _read_file(path: Path, most: int) -> bytes:
 
 
 @contextmanager
-def _open_plain(path: Path) -> Iterator[BufferedReader]:
+def open_plain(path: Path) -> Iterator[BufferedReader]:
     """A link could lead anywhere, a pipe would never end: neither is opened."""
     # Not to wait for a pipe's other end before it is known to be one.
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)

@@ -1,5 +1,6 @@
 """The settings with names: what the paper ran, and what we recommend."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -83,6 +84,12 @@ def default(spec: EnvSpec) -> SBEEDConfig:
     )
 
 
+def offline(spec: EnvSpec) -> SBEEDConfig:
+    """For a fixed dataset: pi keeps near who made it, within a budget of KL to a clone."""
+    budget = 1.0 * spec.action_size if spec.action_kind == "box" else 0.5 * math.log(spec.action_size)
+    return replace(default(spec), prior="behaviour", kl_target=budget)
+
+
 def pcl(spec: EnvSpec) -> SBEEDConfig:
     """Path consistency learning as the paper compares with it: its own setting without a dual."""
     return replace(paper(spec), eta=0.0, dual="none")
@@ -97,5 +104,6 @@ PRESETS: dict[str, Callable[[EnvSpec], SBEEDConfig]] = {
     "default": default,
     "paper": paper,
     "paper-on-policy": paper_on_policy,
+    "offline": offline,
 }
 PCL_PRESETS: dict[str, Callable[[EnvSpec], SBEEDConfig]] = {"default": trust_pcl, "paper": pcl}
