@@ -54,7 +54,7 @@ class Algorithm:
 
     def __init__(
         self,
-        policy: str | None,
+        policy: str | None = None,
         env: Env | None = None,
         *,
         preset: str = "default",

@@ -113,7 +113,7 @@ def from_arrays(
         named = _from_d3rlpy(named)
         last = named.pop("_last_for_messages")
     flags = {key: _flags(key, named[key], last) for key in ("terminated", "last")}
-    seen = observation_space or _observations_like(named["obs"])
+    seen = observation_space or _observations_like(named["obs"], named["next_obs"])
     done = action_space or _actions_like(named["action"])
     check_spaces(seen, done)
     columns: dict[str, Any] = {key: _typed(key, named[key], kind, last) for key, kind in _kinds(seen, done).items()}
@@ -182,15 +182,15 @@ def _typed(key: str, x: np.ndarray, kind: tuple[np.dtype, tuple[int, ...]], last
         return np.ascontiguousarray(x, dtype)
 
 
-def _observations_like(x: np.ndarray) -> spaces.Space:
+def _observations_like(x: np.ndarray, after: np.ndarray) -> spaces.Space:
     if x.dtype.kind in "iu" and x.ndim == 1 and x.size:
-        return spaces.Discrete(int(x.max()) + 1)
+        return spaces.Discrete(max(int(x.max()), int(after.max()), 0) + 1)
     return spaces.Box(-np.inf, np.inf, x.shape[1:] or (1,), np.float32)
 
 
 def _actions_like(x: np.ndarray) -> spaces.Space:
     if x.dtype.kind in "iu" and x.size:
-        return spaces.Discrete(int(x.max()) + 1)
+        return spaces.Discrete(max(int(x.max()), 0) + 1)
     if x.ndim != 2:
         raise BadData("action", f"must be whole numbers, or have the shape [transitions, size], got {list(x.shape)}")
     finite = np.where(np.isfinite(x), x, 0)

@@ -477,7 +477,10 @@ def on_dataset(config: Config, transitions: int) -> Config:
     """The config with which an agent learns from so many transitions that are all there; a ValueError if it cannot."""
     if config.on_policy:
         raise ValueError("on_policy: data of another policy are nothing to learn from for this agent")
-    every = {"replay_capacity": transitions, "warmup": transitions, "newest": None, "pi_newest": None, "overlap": False}
+    every = {
+        **{"replay_capacity": transitions, "warmup": transitions, "newest": None, "pi_newest": None, "overlap": False},
+        "steps_per_iteration": min(config.steps_per_iteration, transitions),
+    }
     return replace(config, **{f.name: every[f.name] for f in fields(config) if f.name in every})
 
 

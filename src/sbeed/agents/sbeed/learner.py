@@ -129,17 +129,19 @@ def prepare(config: SBEEDConfig, spec: EnvSpec, state: Learner, replay: Replay, 
 
 
 def cloned(config: SBEEDConfig, state: Learner, replay: Replay, key: Key) -> Policy:
-    """pi_b, of pi's kind, by maximum likelihood of the replayed actions."""
-    rule = optimizer(config, config.V_step_size)
+    """pi_b, of pi's kind, by maximum likelihood of the replayed actions, in steps that shrink to nothing."""
 
-    def step(carry: tuple[Policy, optax.OptState], k: Key) -> tuple[tuple[Policy, optax.OptState], None]:
+    def step(carry: tuple[Policy, optax.OptState], i: Array) -> tuple[tuple[Policy, optax.OptState], None]:
         pi, opt = carry
+        left = jnp.asarray(1 - i / config.clone_steps, jnp.float32)
+        rule = optimizer(config, config.V_step_size * left)
+        k = jax.random.fold_in(key, i)
         batch = scales.scaled(config, state.scales, sample(replay, k, config.batch_size, 1))
         g = eqx.filter_grad(lambda pi: -jnp.mean(pi.log_prob(batch.obs, batch.action)))(pi)
         return players.stepped(rule, pi, opt, g), None
 
-    start = state.pi, rule.init(eqx.filter(state.pi, eqx.is_array))
-    (pi, _), _ = jax.lax.scan(step, start, jax.random.split(key, config.clone_steps))
+    start = state.pi, optimizer(config, 0.0).init(eqx.filter(state.pi, eqx.is_array))
+    (pi, _), _ = jax.lax.scan(step, start, jnp.arange(config.clone_steps))
     return pi
 
 

@@ -85,9 +85,16 @@ def default(spec: EnvSpec) -> SBEEDConfig:
 
 
 def offline(spec: EnvSpec) -> SBEEDConfig:
-    """For a fixed dataset: pi keeps near who made it, within a budget of KL to a clone."""
-    budget = 1.0 * spec.action_size if spec.action_kind == "box" else 0.5 * math.log(spec.action_size)
-    return replace(default(spec), prior="behaviour", kl_target=budget)
+    """For a fixed dataset: pi keeps near who made it, within a budget of KL to a clone.
+
+    Discrete actions take longer targets with less of the dual's correction: what the data's own futures paid, and not
+    what V says of states that they never met.
+    """
+    near = replace(default(spec), prior="behaviour")
+    if spec.action_kind == "box":
+        return replace(near, kl_target=1.0 * spec.action_size)
+    budget = 0.8 * math.log(spec.action_size)
+    return replace(near, kl_target=budget, k=10, trace=0.9, dual_log_pi=0.25, activation="tanh")
 
 
 def pcl(spec: EnvSpec) -> SBEEDConfig:
