@@ -19,6 +19,7 @@ from sbeed.envs import spaces
 from sbeed.models.host import HostPolicy
 from sbeed.recording import is_finished, record, restore
 from sbeed.training import files
+from sbeed.training.ope import Estimate, estimate_value
 from sbeed.training.progress import progress_bar as show_progress
 from sbeed.training.run import RunSpec, follow, in_rounds
 from sbeed.training.rundir import RunDir
@@ -229,6 +230,13 @@ class Algorithm:
         """The deterministic policy on episodes that training never sees, the same ones every time."""
         returns, lengths = self._training().evaluate(count("episodes", episodes))
         return Score(float(returns[0].mean()), float(returns[0].std()), returns[0].tolist(), lengths[0].tolist())
+
+    def estimate_value(self, dataset: Dataset, *, updates: int = 5_000, seed: int = 0) -> Estimate:
+        """What the policy is worth, discounted, told from the data alone; a warning where they hardly cover it."""
+        check_fits("dataset", dataset.spec, self.spec)
+        who = self.agent.deployed(self.config, self._learned())
+        updates = count("updates", updates)
+        return estimate_value(who, dataset, gamma=self.config.gamma, updates=updates, seed=count("seed", seed, low=0))
 
     @property
     def policy(self) -> HostPolicy:

@@ -14,7 +14,7 @@ import tyro
 from sbeed import __version__
 from sbeed.agents.configs import CONFIGS
 from sbeed.cli.console import UserError
-from sbeed.cli.data import Data, Record
+from sbeed.cli.data import Data, Record, Value
 from sbeed.cli.fit import fit_command
 from sbeed.cli.flags import spell_out, switches
 from sbeed.cli.inspect import Inspect
@@ -29,6 +29,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "inspect": Inspect,
     "record": Record,
     "data": Data,
+    "value": Value,
     "eval": Eval,
     "video": Video,
     "plot": Plot,

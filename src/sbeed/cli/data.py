@@ -84,6 +84,39 @@ def _player(name: str) -> "HostPolicy | None":
 
 
 @dataclass(frozen=True)
+class Value:
+    """Tell from a dataset alone what a run's policy is worth: discounted values over the data's first states."""
+
+    run: Annotated[Path, tyro.conf.Positional]
+    """A run's directory, whose first model is asked, or a saved model."""
+    data: Path
+    """Directory of the dataset."""
+    updates: int = 5_000
+    """Of the fitted Q, at least 1."""
+    json: bool = False
+    """Print the estimates as JSON."""
+
+    def __call__(self) -> int:
+        from sbeed.api import Algorithm
+        from sbeed.training.datafiles import load_dataset
+        from sbeed.training.rundir import models
+
+        require("--updates", self.updates >= 1, f"must be at least 1, got {self.updates}")
+        with complaints(ValueError, OSError):
+            found = Algorithm.load(models(self.run)[0]).estimate_value(load_dataset(self.data), updates=self.updates)
+        if self.json:
+            print(json_module.dumps(found._asdict(), allow_nan=False))
+            return 0
+        for name in ("fitted", "robust"):
+            low, high = getattr(found, f"{name}_interval")
+            print(f"{name}: {getattr(found, name):.4g}, 95% of the bootstrap from {low:.4g} to {high:.4g}")
+        print(f"coverage: {found.coverage:.3f}, {found.effective_pieces:.1f} of {found.pieces} pieces")
+        if found.warning:
+            print(f"warning: {found.warning}")
+        return 0
+
+
+@dataclass(frozen=True)
 class Data:
     """Look at a dataset, or make one of a Minari dataset and the other way round.
 

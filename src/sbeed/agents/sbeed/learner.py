@@ -9,7 +9,7 @@ import optax
 
 from sbeed.agents import players, scales
 from sbeed.agents.knobs import check_ranges
-from sbeed.agents.players import encoded, make_policy, traced_floats, with_bandwidth
+from sbeed.agents.players import cloned, encoded, make_policy, traced_floats, with_bandwidth
 from sbeed.agents.sbeed import dual as duals
 from sbeed.agents.sbeed.config import SBEEDConfig
 from sbeed.agents.scales import Scales
@@ -119,7 +119,7 @@ def prepare(config: SBEEDConfig, spec: EnvSpec, state: Learner, replay: Replay, 
     obs = scales.scaled(config, state.scales, batch).obs
     pi = with_bandwidth(state.pi, median_bandwidth(obs))
     if config.prior == "behaviour":
-        pi = cloned(config, state._replace(pi=pi), replay, key)
+        pi = _behaviour(config, state._replace(pi=pi), replay, key)
     state = state._replace(pi=pi, pi_slow=pi, prior=None if state.prior is None else pi)
     if state.dual is None:
         return state
@@ -128,21 +128,14 @@ def prepare(config: SBEEDConfig, spec: EnvSpec, state: Learner, replay: Replay, 
     return state._replace(dual=duals.with_bandwidth(state.dual, state.dual.inputs(obs, action, later)))
 
 
-def cloned(config: SBEEDConfig, state: Learner, replay: Replay, key: Key) -> Policy:
-    """pi_b, of pi's kind, by maximum likelihood of the replayed actions, in steps that shrink to nothing."""
+def _behaviour(config: SBEEDConfig, state: Learner, replay: Replay, key: Key) -> Policy:
+    """pi_b, of pi's kind, on observations as pi sees them."""
 
-    def step(carry: tuple[Policy, optax.OptState], i: Array) -> tuple[tuple[Policy, optax.OptState], None]:
-        pi, opt = carry
-        left = jnp.asarray(1 - i / config.clone_steps, jnp.float32)
-        rule = optimizer(config, config.V_step_size * left)
-        k = jax.random.fold_in(key, i)
+    def draw(k: Key) -> tuple[Array, Array]:
         batch = scales.scaled(config, state.scales, sample(replay, k, config.batch_size, 1))
-        g = eqx.filter_grad(lambda pi: -jnp.mean(pi.log_prob(batch.obs, batch.action)))(pi)
-        return players.stepped(rule, pi, opt, g), None
+        return batch.obs, batch.action
 
-    start = state.pi, optimizer(config, 0.0).init(eqx.filter(state.pi, eqx.is_array))
-    (pi, _), _ = jax.lax.scan(step, start, jnp.arange(config.clone_steps))
-    return pi
+    return cloned(state.pi, draw, key, steps=config.clone_steps, step_size=config.V_step_size)
 
 
 def actor(config: SBEEDConfig, state: Learner) -> Policy:
