@@ -14,7 +14,6 @@ from gymnasium import spaces
 
 from sbeed import SBEED
 from sbeed.data.dataset import Dataset, from_arrays
-from sbeed.data.mixing import mixing
 from sbeed.envs.tabular import FiniteMDP, garnet
 from sbeed.theory.operators import soft_optimum
 from sbeed.theory.sampling import empirical_mdp
@@ -57,15 +56,14 @@ def empirical(mdp: FiniteMDP, data: Dataset, T: int) -> jax.Array:
 
 
 def measure(seed: int) -> Row:
-    errors, taus = [], []
+    errors = []
     for i in range(PATHS):
         mdp = garnet(jax.random.fold_in(jax.random.key(seed), i), STATES, ACTIONS, gamma=GAMMA)
         data, V = path(mdp, LENGTHS[-1], seed * PATHS + i), soft_optimum(mdp, LAM).V
         errors.append([float(jnp.abs(empirical(mdp, data, T) - V).max()) for T in LENGTHS])
-        taus.append(mixing(data).tau)
     x = np.log(LENGTHS) - np.log(LENGTHS).mean()
     slopes = np.log(errors) @ x / (x @ x)
-    return {"study": "garnet", "seed": seed, "T": LENGTHS, "errors": errors, "slopes": slopes.tolist(), "taus": taus}
+    return {"study": "garnet", "seed": seed, "T": LENGTHS, "errors": errors, "slopes": slopes.tolist()}
 
 
 def measure_networks(seed: int, T: int = 10_000, updates: int = 12_800) -> Row:
