@@ -141,6 +141,8 @@ def test_commands(capsys, tmp_path):
     assert (told["transitions"], told["episodes"], told["single_path"]) == (60, 1, True)
     assert told["mixing"]["rate"] > 0
     assert (tmp_path / "h.png").stat().st_size > 5000
+    code, out, _ = _run(capsys, "inspect", d, "--json")
+    assert (code, json.loads(out)["transitions"], json.loads(out)["files"][0]["state"]) == (0, 60, "whole")
     assert "worth" in _run(capsys, "data", "show", d)[1].replace("\n", " ")
 
     code, out, err = _run(capsys, "fit", d, "--out", run, *FLAGS, "--updates", 8, "--eval-env", "Pendulum-v1")

@@ -15,6 +15,7 @@ from sbeed.training.tensors import MANIFEST, DamagedModel
 
 SCHEMA = 1
 TENSORS = "model.safetensors"
+DATASET, DATA = "dataset", "data.safetensors"  # a dataset's kind and file: here, where no jax is (`datafiles`)
 
 
 def save(directory: Path, state: Any, about: Mapping[str, Any]) -> None:
