@@ -5,7 +5,6 @@ import os
 import pytest
 from benchmarks.reliability import corruption, disk, golden, hostile, not_finite, page, starts, toggles, victim, writer
 from benchmarks.reliability.__main__ import save, seeds_of, summary
-from benchmarks.reliability.hostile_files import KINDS
 from benchmarks.reliability.trial import Trial, attempt, require
 
 ORIGIN = {"commit": "abc1234", "machine": "a machine, 2 cores", "versions": {"sbeed": "0.1.0"}}
@@ -23,7 +22,7 @@ def _own_cache(tmp_path_factory, monkeypatch):
     [
         (writer, range(700, 710)),
         (corruption, range(10_000, 10_100)),
-        (hostile, range(3, len(KINDS), 5)),
+        (hostile, range(3, len(hostile.KINDS), 5)),
         (not_finite, range(200, 208)),
         (disk, range(100, 106)),
         (toggles, range(0, toggles.COUNT, 4)),

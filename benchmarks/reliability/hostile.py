@@ -10,22 +10,25 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.processes import ROOT
-from benchmarks.reliability import runs
+from benchmarks.reliability import hostile_data, hostile_files, runs
 from benchmarks.reliability.golden import GOLDEN
-from benchmarks.reliability.hostile_files import KINDS, Kind
+from benchmarks.reliability.hostile_files import Kind
 from benchmarks.reliability.trial import Trial, attempt, require
 
+KINDS = hostile_files.KINDS + hostile_data.KINDS
 NAME = "hostile"
 MUST = "refused in one line; no pickle, exec, compile, import, subprocess, socket or write"
 COUNT = 3 * len(KINDS)
 LIMIT = None
 ABOUT = """\
-A config, a checkpoint, the rows of a run or a saved model is replaced by one made to do harm; manifests are sealed
-anew, as a forger would. `sbeed resume`, `eval` or `train --config` must refuse it with exit code 2 and one line, and
-`sbeed inspect` must not crash. A process whose audit hook hears of everything that Python does reports each event that
-could be harm: of pickle, exec, compile, import, ctypes, subprocess, fork, socket, and whatever writes. Expected are:
-`resume` takes the lock of the run's directory, `train` makes the directory that it was told to make and takes it away
-again, and the command line compiles the methods of its own dataclasses. Seconds: of one command.
+A config, a checkpoint, the rows of a run, a saved model or a dataset, ours or Minari's, is replaced by one made to do
+harm; manifests are sealed anew, as a forger would. `sbeed resume`, `eval`, `train --config`, `fit`, `data show` or
+`data import` must refuse it with exit code 2 and one line, and `sbeed inspect` must not crash. A Minari dataset that
+only names code is imported, and the code stays alone. A process whose audit hook hears of everything that Python does
+reports each event that could be harm: of pickle, exec, compile, import, ctypes, subprocess, fork, socket, and whatever
+writes. Expected are: `resume` takes the lock of the run's directory, `train`, `fit` and `import` make the directory
+that they were told to make, and those that refuse take it away again, and the command line compiles the methods of its
+own dataclasses. Seconds: of one command.
 """
 
 
@@ -44,11 +47,16 @@ def _unharmed(victim: "_Victim", kind: Kind, rng: random.Random) -> float:
             "run": ["resume", str(target)],
             "model": ["eval", str(target), "--episodes", "1"],
             "train": ["train", "--config", str(target / "config.yaml"), "--out", str(Path(text) / "new")],
+            "show": ["data", "show", str(target)],
+            "fit": ["fit", str(target), "--out", str(Path(text) / "new")],
+            "import": ["data", "import", str(target), "--out", str(Path(text) / "new")],
+            "imports": ["data", "import", str(target), "--out", str(Path(text) / "new")],
         }[kind.command]
         before = _listing(target)
         said = victim.hear(words)
         require(not said["events"], f"{words[0]}: {said['events']}")
-        require((said["code"], said["err"].count("\n")) == (2, 1), f"{words[0]}: {said['code']} {said['err']}")
+        expected = (0, 0) if kind.command == "imports" else (2, 1)
+        require((said["code"], said["err"].count("\n")) == expected, f"{words[0]}: {said['code']} {said['err']}")
         looked = victim.hear(["inspect", str(target)])
         require(not looked["events"], f"inspect: {looked['events']}")
         require(looked["code"] in (0, 1, 2) and looked["err"].count("\n") <= 1, f"inspect: {looked}")

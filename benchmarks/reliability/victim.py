@@ -95,7 +95,12 @@ def _import_everything() -> None:
     with tempfile.TemporaryDirectory() as place:
         model, run = (runs.copy(GOLDEN / f"{kind}_schema_1", Path(place) / kind) for kind in ("model", "run"))
         (run / "bad.yaml").write_text("lam: [")
+        data, minari = (runs.copy(GOLDEN / f"{kind}_schema_1", Path(place) / kind) for kind in ("data", "minari"))
         for words in (
+            ("data", "show", data),
+            ("data", "import", minari, "--out", run / "data"),
+            ("data", "show", minari),
+            ("fit", minari, "--out", run / "out"),
             ("resume", run),
             ("eval", model, "--episodes", 1),
             ("inspect", run),

@@ -23,6 +23,12 @@ _HOMES = {
     "Trainer": "sbeed.training.trainer",
     "Diverged": "sbeed.training.trainer",
     "DamagedModel": "sbeed.training.files",
+    "Dataset": "sbeed.data.dataset",
+    "BadData": "sbeed.data.dataset",
+    "from_arrays": "sbeed.data.dataset",
+    "load_dataset": "sbeed.training.datafiles",
+    "save_dataset": "sbeed.training.datafiles",
+    "record_dataset": "sbeed.datasets",
     "EnvSpec": "sbeed.types",
     "Transition": "sbeed.types",
     "JaxEnv": "sbeed.envs.base",
@@ -35,9 +41,12 @@ __all__ = ["__version__", *_HOMES]  # noqa: PLE0604  the names are strings, and 
 if TYPE_CHECKING:
     from sbeed.agents.sbeed.config import SBEEDConfig
     from sbeed.api import DDPG, PCL, SAC, SBEED, TRPO, Algorithm, DualAC, Score
+    from sbeed.data.dataset import BadData, Dataset, from_arrays
+    from sbeed.datasets import record_dataset
     from sbeed.envs.base import EnvironmentFault, HostEnv, JaxEnv
     from sbeed.envs.noise import StochasticTransition
     from sbeed.recording import resume
+    from sbeed.training.datafiles import load_dataset, save_dataset
     from sbeed.training.files import DamagedModel
     from sbeed.training.run import RunSpec, train, train_population
     from sbeed.training.trainer import Diverged, Trainer

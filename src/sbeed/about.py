@@ -8,6 +8,7 @@ import gymnasium
 
 from sbeed.agents.knobs import converted, with_fields
 from sbeed.agents.registry import find
+from sbeed.data.dataset import Dataset
 from sbeed.envs import spaces
 from sbeed.envs.base import HostEnv, JaxEnv
 from sbeed.envs.gym import make_gym
@@ -39,6 +40,11 @@ def read_task(env: Env, noise: float = 0.0) -> Task:
         raise ValueError(f"env: must be a name, a Gymnasium environment or vector, or a JAX environment, got {env!r}")
     spec = spec_of(env, noise)
     return Task(spec, *spaces.of_env(env, spec), env if isinstance(env, str) else None, noise)
+
+
+def task_of(dataset: Dataset, name: str | None = None) -> Task:
+    """What there is to know of the environment that a dataset is of.   name: where to evaluate, if it has one"""
+    return Task(dataset.spec, dataset.observation_space, dataset.action_space, name)
 
 
 def check_imports_nothing(name: str, remedy: str) -> None:

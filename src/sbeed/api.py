@@ -10,18 +10,20 @@ import gymnasium
 import jax
 import numpy as np
 
-from sbeed.about import About, Task, check_imports_nothing, count, describe, read_about, read_task
+from sbeed.about import About, Task, check_imports_nothing, count, describe, read_about, read_task, task_of
 from sbeed.agents.base import Agent
 from sbeed.agents.knobs import with_fields
 from sbeed.agents.registry import find
+from sbeed.data.dataset import Dataset
 from sbeed.envs import spaces
 from sbeed.models.host import HostPolicy
 from sbeed.recording import is_finished, record, restore
 from sbeed.training import files
+from sbeed.training.ope import Estimate, estimate_value
 from sbeed.training.progress import progress_bar as show_progress
-from sbeed.training.run import RunSpec, follow
+from sbeed.training.run import RunSpec, follow, in_rounds
 from sbeed.training.rundir import RunDir
-from sbeed.training.sources import Env, OneEnv
+from sbeed.training.sources import Env, OneEnv, check_fits
 from sbeed.training.trainer import Rule, Trainer
 from sbeed.types import EnvSpec
 
@@ -45,15 +47,16 @@ class Algorithm:
     as "jax:pendulum", a Gymnasium environment or vector environment, or a JAX environment. eval_env: where `evaluate`
     plays; without it, in another environment like `env`. behaviour: who acts while data are collected: "current" for
     the policy being learned, another agent for a fixed one, or a function from the observation (as the agent sees it)
-    to an action in [-1, 1], or an integer. config_fields: any field of the config, over the preset's.
+    to an action in [-1, 1], or an integer. config_fields: any field of the config, over the preset's. Without an
+    env the agent learns from a dataset alone (`fit`), whose spaces it takes.
     """
 
     agent: ClassVar[Agent]
 
     def __init__(
         self,
-        policy: str | None,
-        env: Env,
+        policy: str | None = None,
+        env: Env | None = None,
         *,
         preset: str = "default",
         seed: int = 0,
@@ -62,7 +65,16 @@ class Algorithm:
         noise: float = 0.0,
         **config_fields: Any,
     ):
-        task = read_task(env, noise)
+        self._asked = policy, preset, count("seed", seed, low=0), behaviour, config_fields
+        self._task: Task | None = None
+        self._trainer: Trainer | None = None
+        if env is not None:
+            self._settle(read_task(env, noise))
+            self._trainer = self._make_trainer(env, self.task, eval_env)
+
+    def _settle(self, task: Task) -> None:
+        """Become what was asked for, now that the environment is known."""
+        policy, preset, seed, behaviour, config_fields = self._asked
         config = self.agent.preset(preset, task.spec)
         choices = POLICIES if hasattr(config, "policy") else ["MlpPolicy"]
         if policy not in (None, *choices):
@@ -70,15 +82,21 @@ class Algorithm:
         if policy is not None and choices is POLICIES:
             config_fields = {**config_fields, "policy": POLICIES[policy]}
         config = with_fields(config, config_fields)
-        self._be(About(self.agent.name, task, preset, config, count("seed", seed, low=0), steps=0), behaviour)
-        self._trainer: Trainer | None = self._make_trainer(env, task, eval_env)
+        self._be(About(self.agent.name, task, preset, config, seed, steps=0), behaviour)
 
     def _be(self, about: "About", behaviour: Any = "current", state: Any = None) -> None:
         """state: what was learned in an earlier life, if this one was loaded from it; the trainer comes when needed."""
-        _, self.task, self.preset, self.config, self.seed, self._steps_before = about
+        _, task, self.preset, self.config, self.seed, self._steps_before = about
+        self._task = task
         self._behaviour, self._state = behaviour, state
         self._rng = np.random.default_rng([self.seed, PREDICTION])
         self._trainer = None
+
+    @property
+    def task(self) -> Task:
+        if self._task is None:
+            raise ValueError("the agent has no environment yet: make it with one, or fit it to a dataset")
+        return self._task
 
     # --------------------------------------------------------------------------------------------- learning
 
@@ -105,23 +123,81 @@ class Algorithm:
         been stopped; the agent must be made and called as it was then. restart_episodes: it then goes on with new
         episodes, for an environment that is not deterministic and cannot bring back those that were open.
         """
-        steps = count("total_timesteps", total_timesteps)
         spec = RunSpec(
             env=self.task.name or self.spec.name,
             agent=self.agent.name,
             preset=self.preset,
-            steps=steps,
+            steps=count("total_timesteps", total_timesteps),
             noise=self.task.noise,
             evaluate_every=count("eval_every", eval_every),
             episodes=count("eval_episodes", eval_episodes),
             final_episodes=count("final_episodes", final_episodes),
             checkpoint_every=count("checkpoint_every", checkpoint_every, low=0),
         )
+        if self._trainer is not None and self._trainer.data is not None:  # what it was fitted to is left behind
+            self._leave()
+        return self._run(self._training(), spec, callback, progress_bar, out, resume, restart_episodes)
+
+    def fit(
+        self,
+        dataset: Dataset,
+        updates: int,
+        *,
+        eval_env: OneEnv | None = None,
+        callback: Any = None,
+        progress_bar: bool = False,
+        out: str | Path | None = None,
+        eval_every: int = 20_000,
+        eval_episodes: int = 5,
+        final_episodes: int = 20,
+        checkpoint_every: int = 20_000,
+        resume: bool = False,
+    ) -> Self:
+        """Make so many updates, or up to a round more, from a fixed dataset; no environment is needed.
+
+        eval_env: where `evaluate` plays, and the run if it has a directory; without it, in the environment that the
+        agent was made with, if any. What is counted, here and by the agent from then on, is updates. All else as in
+        `learn`; a checkpoint refers to the dataset by its SHA-256.
+        """
+        if self._task is None:
+            self._settle(task_of(dataset, eval_env if isinstance(eval_env, str) else None))
+        where = eval_env if eval_env is not None else self.task.name
+        check_fits("dataset", dataset.spec, self.spec)
+        trainer = Trainer(self.agent, dataset, self.config, seeds=[self.seed], eval_env=where)
+        learned = self._learned()
+        if learned is not None and learned.iteration > 0:
+            trainer.load([learned])
+        self._steps_before = self.num_timesteps
+        self.close()
+        self._trainer = trainer
+        spec = RunSpec(
+            env=where if isinstance(where, str) else "",
+            agent=self.agent.name,
+            preset=self.preset,
+            data=trainer.data,
+            steps=in_rounds(count("updates", updates), self.config),
+            evaluate_every=count("eval_every", eval_every),
+            episodes=count("eval_episodes", eval_episodes),
+            final_episodes=count("final_episodes", final_episodes),
+            checkpoint_every=count("checkpoint_every", checkpoint_every, low=0),
+        )
+        return self._run(trainer, spec, callback, progress_bar, out, resume)
+
+    def _run(
+        self,
+        trainer: Trainer,
+        spec: RunSpec,
+        callback: Any,
+        progress_bar: bool,
+        out: str | Path | None,
+        resume: bool,
+        restart_episodes: bool = False,
+    ) -> Self:
         if resume and out is None:
             raise ValueError("resume: a run goes on in its directory: name it (out)")
         if restart_episodes and not resume:
             raise ValueError("restart_episodes: only a run that goes on (resume) has episodes to give up")
-        trainer, proceed = self._training(), _as_function(callback, self)
+        steps, proceed = spec.steps, _as_function(callback, self)
         with ExitStack() as stack:
             run = None if out is None else stack.enter_context(RunDir(Path(out), resume=resume))
             past, earlier, goal = None, self._steps_before, trainer.step + steps
@@ -144,7 +220,7 @@ class Algorithm:
 
     @property
     def num_timesteps(self) -> int:
-        """Environment steps that the agent has learned from, in earlier lives too."""
+        """Environment steps that the agent has learned from, in earlier lives too; updates where it was fitted."""
         return self._steps_before + (self._trainer.step if self._trainer else 0)
 
     # --------------------------------------------------------------------------------------------- acting
@@ -165,6 +241,13 @@ class Algorithm:
         """The deterministic policy on episodes that training never sees, the same ones every time."""
         returns, lengths = self._training().evaluate(count("episodes", episodes))
         return Score(float(returns[0].mean()), float(returns[0].std()), returns[0].tolist(), lengths[0].tolist())
+
+    def estimate_value(self, dataset: Dataset, *, updates: int = 5_000, seed: int = 0) -> Estimate:
+        """What the policy is worth, discounted, told from the data alone; a warning where they hardly cover it."""
+        check_fits("dataset", dataset.spec, self.spec)
+        who = self.agent.deployed(self.config, self._learned())
+        updates = count("updates", updates)
+        return estimate_value(who, dataset, gamma=self.config.gamma, updates=updates, seed=count("seed", seed, low=0))
 
     @property
     def policy(self) -> HostPolicy:
@@ -192,17 +275,14 @@ class Algorithm:
     def set_env(self, env: Env, *, eval_env: OneEnv | None = None, noise: float = 0.0) -> None:
         """Go on in another environment with the same spaces. The data of the one before are left behind."""
         task = read_task(env, noise)
-        for name in ("observation_size", "action_kind", "action_size"):
-            here, there = getattr(self.spec, name), getattr(task.spec, name)
-            if here != there:
-                raise ValueError(f"env: {task.spec.name} has {name} {there}, the agent was made for {here}")
+        check_fits("env", task.spec, self.spec)
         trainer = self._make_trainer(env, task, eval_env)
         learned = self._learned()
         if learned.iteration > 0:  # else the warm-up is still to come
             trainer.load([learned])
         self._steps_before = self.num_timesteps
         self.close()
-        self.task, self._trainer = task, trainer
+        self._task, self._trainer = task, trainer
 
     def close(self) -> None:
         """Closes the environments that the agent made."""
@@ -223,13 +303,17 @@ class Algorithm:
     def _training(self) -> Trainer:
         """The trainer; that of a loaded agent is made when first needed, for to predict it needs no environment."""
         if self._trainer is None:
-            name = self.task.name
-            if name is None:
-                raise ValueError("the agent was loaded without an environment: give it one with set_env")
-            check_imports_nothing(name, "set_env")
-            self.set_env(name, noise=self.task.noise)
+            self._leave()
             assert self._trainer is not None
         return self._trainer
+
+    def _leave(self) -> None:
+        """For the environment that is known by its name, with what was learned."""
+        name = self.task.name
+        if name is None:
+            raise ValueError("the agent was made without an environment: give it one with set_env")
+        check_imports_nothing(name, "set_env")
+        self.set_env(name, noise=self.task.noise)
 
     def _learned(self) -> Any:
         return self._state if self._trainer is None else self._trainer.member(0)

@@ -10,11 +10,12 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sbeed.about import About, Task, check_imports_nothing, count, describe, plain, read_task
+from sbeed.about import About, Task, check_imports_nothing, count, describe, plain, read_task, task_of
 from sbeed.agents.knobs import with_fields
 from sbeed.envs.base import EnvironmentFault
 from sbeed.training import files, rundir
 from sbeed.training.checkpoints import Checkpoint, Checkpoints, steps_of
+from sbeed.training.datafiles import load_dataset
 from sbeed.training.interrupt import interruptible
 from sbeed.training.progress import progress_bar as show_progress
 from sbeed.training.room import room_for
@@ -49,7 +50,7 @@ def record(
     end it as if its steps were done, and are then passed on. Returns the rows of the whole run.
     """
     past = past or Past(first=trainer.step)
-    if task.name is None and not run.goes_on:
+    if task.name is None and trainer.plays and not run.goes_on:
         # An environment that is an object may have no other to evaluate in: better known now.
         trainer.evaluate(spec.episodes)
     restarted = trainer.step in past.restarts
@@ -119,6 +120,8 @@ def _last_checkpoint_named(run: RunDir) -> Iterator[None]:
 
 
 def _draw_curve(out: Path, rows: list[Row]) -> None:
+    if not any("return" in row for row in rows):  # nothing was played
+        return
     if find_spec("matplotlib") is None:
         warnings.warn(f"no {rundir.CURVE}: it needs matplotlib: pip install 'sbeed[plot]'", stacklevel=4)
         return
@@ -137,7 +140,8 @@ def settings_of(spec: RunSpec, trainer: Trainer, first_step: int) -> dict[str, A
     """What config.yaml holds. It names no environment if more than names is needed to make the run again."""
     first, members = trainer.seeds[0], len(trainer.seeds)
     by_names = trainer.by_names and first_step == 0 and trainer.seeds == tuple(range(first, first + members))
-    asked = {name: value for name, value in asdict(spec).items() if name != "fields" and (by_names or name != "env")}
+    left_out = {"fields", *(() if by_names else ("env",)), *(() if spec.data else ("data",))}
+    asked = {name: value for name, value in asdict(spec).items() if name not in left_out}
     return {**asked, "seed": first, "seeds": members, **plain(trainer.config)}
 
 
@@ -238,6 +242,7 @@ def pursue(
     env: str | None = None,
     workers: int = 0,
     restart_episodes: bool = False,
+    data: str | Path | None = None,
     progress_bar: bool = False,
     on_progress: OnProgress = ignore,
 ) -> list[Row]:
@@ -249,8 +254,12 @@ def pursue(
         check_imports_nothing(spec.env, "env")
     elif env != spec.env:
         raise ValueError(f"env: the run's is {spec.env!r}, got {env!r}")
-    task = read_task(spec.env, spec.noise)
-    with closing(make_trainer(spec, seeds=seeds, workers=workers)) as trainer, ExitStack() as stack:
+    if (data is None) != (spec.data is None):
+        raise ValueError(f"data: the run learns from {'an environment' if spec.data is None else 'a dataset: name it'}")
+    dataset = None if data is None else load_dataset(data)
+    task = read_task(spec.env, spec.noise) if dataset is None else task_of(dataset, spec.env or None)
+    made = make_trainer(spec, seeds=seeds, workers=workers, dataset=dataset)
+    with closing(made) as trainer, ExitStack() as stack:
         past = restore(run, trainer, at=at, restart_episodes=restart_episodes)
         show: Callable[[], None] = lambda: None
         if progress_bar:
@@ -270,6 +279,7 @@ def resume(
     env: str | None = None,
     workers: int = 0,
     restart_episodes: bool = False,
+    data: str | Path | None = None,
     progress_bar: bool = False,
     on_progress: OnProgress = ignore,
 ) -> list[Row]:
@@ -278,9 +288,10 @@ def resume(
     Its rows, parameters and replay are then those of a run that was never stopped, bit for bit, clocks apart. env: the
     environment's name again, where it would import a module, which no file may make us do. restart_episodes: give up
     the episodes that were open, which an environment that is not deterministic cannot bring back; all but the bits
-    that depend on them is then as it was. Returns all rows.
+    that depend on them is then as it was. data: the directory of the dataset that the run learns from, if it does;
+    another one is refused. Returns all rows.
     """
     rundir.check_run(Path(path))
     asked: dict[str, Any] = {"at": at, "env": env, "workers": workers, "restart_episodes": restart_episodes}
     with RunDir(Path(path), resume=True) as run:
-        return pursue(run, **asked, progress_bar=progress_bar, on_progress=on_progress)
+        return pursue(run, **asked, data=data, progress_bar=progress_bar, on_progress=on_progress)

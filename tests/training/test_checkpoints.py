@@ -266,7 +266,7 @@ def test_no_more_is_read_than_could_be_needed(tmp_path):
 def test_hashes_are_of_the_bytes():
     for tensor in (np.float32(2), np.zeros((0, 3)), np.array([True, False]), np.arange(6).reshape(2, 3)):
         (named,) = tensors.named_tensors([tensor]).values()
-        assert tensors._describe(named)["sha256"] == tensors.sha256(np.asarray(tensor).tobytes())
+        assert tensors.describe(named)["sha256"] == tensors.sha256(np.asarray(tensor).tobytes())
 
 
 # ------------------------------------------------------------------------------------------------- the lock

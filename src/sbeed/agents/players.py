@@ -77,6 +77,25 @@ def stepped(rule: optax.GradientTransformation, player: Any, opt: optax.OptState
     return eqx.apply_updates(player, change), opt
 
 
+def cloned(
+    pi: Policy, draw: Callable[[Key], tuple[Array, Array]], key: Key, *, steps: int, step_size: Scalar
+) -> Policy:
+    """Who made the data, as a policy of pi's kind: maximum likelihood by Adam, in steps that shrink to nothing.
+
+    draw: a batch of observations and raw actions.
+    """
+
+    def step(carry: tuple[Policy, optax.OptState], i: Array) -> tuple[tuple[Policy, optax.OptState], None]:
+        pi, opt = carry
+        obs, action = draw(jax.random.fold_in(key, i))
+        g = eqx.filter_grad(lambda pi: -jnp.mean(pi.log_prob(obs, action)))(pi)
+        left = jnp.asarray(1 - i / steps, jnp.float32)
+        return stepped(optimizer("adam", step_size * left), pi, opt, g), None
+
+    start = pi, optimizer("adam", 0.0).init(eqx.filter(pi, eqx.is_array))
+    return jax.lax.scan(step, start, jnp.arange(steps))[0][0]
+
+
 def with_bandwidth(model: Any, width: Array) -> Any:
     """The model with random features of that bandwidth, if it is made of such; otherwise as it is."""
     if not isinstance(getattr(model, "features", None), FourierFeatures):

@@ -37,8 +37,8 @@ def begin(config: Config, scales: Scales, obs: Array, replay: Replay) -> Scales:
 
 
 def observe(config: Config, scales: Scales, replay: Replay) -> Scales:
-    """Take the newest round in."""
-    if not (config.normalize_observations or config.normalize_rewards):
+    """Take the newest round in, if it has any steps: from a dataset there are none."""
+    if not config.steps_per_iteration or not (config.normalize_observations or config.normalize_rewards):
         return scales
     fresh = newest(replay, config.steps_per_iteration)
     if config.normalize_observations:

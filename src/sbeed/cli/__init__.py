@@ -14,7 +14,9 @@ import tyro
 from sbeed import __version__
 from sbeed.agents.configs import CONFIGS
 from sbeed.cli.console import UserError
+from sbeed.cli.data import Data, Record, Value
 from sbeed.cli.figure import Figure
+from sbeed.cli.fit import fit_command
 from sbeed.cli.flags import spell_out, switches
 from sbeed.cli.inspect import Inspect
 from sbeed.cli.report import Report
@@ -28,6 +30,9 @@ DESCRIPTION = "SBEED: reinforcement learning that solves the Bellman equation by
 COMMANDS: dict[str, Callable[..., Any]] = {
     "resume": Resume,
     "inspect": Inspect,
+    "record": Record,
+    "data": Data,
+    "value": Value,
     "eval": Eval,
     "video": Video,
     "plot": Plot,
@@ -76,6 +81,7 @@ def _parse(args: list[str]) -> Callable[[], int]:
     args = spell_out(args, switches(CONFIGS[agent]))
     commands: dict[str, Callable[..., Any]] = {
         "train": with_flags_of(agent, Train),
+        "fit": fit_command(agent),
         "tune": with_flags_of(agent, Tune),
         **COMMANDS,
     }

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Inspect:
-    """Show what a run's directory, a checkpoint or a saved model holds, without building anything of it.
+    """Show what a run's directory, a checkpoint, a saved model or a dataset holds, without building anything of it.
 
     Every file is compared with its manifest. Exit code 1 if one is not what was saved.
     """
 
     path: Annotated[Path, tyro.conf.Positional]
-    """A run's directory, a checkpoint (RUN/checkpoints/step_...) or a saved model."""
+    """A run's directory, a checkpoint (RUN/checkpoints/step_...), a saved model or a dataset."""
     json: bool = False
     """Print it all as JSON."""
 
@@ -46,7 +46,7 @@ def _print(found: "Contents") -> None:
     console, shown = Console(), ("seeds", "restarts")
     facts = {name: value for name, value in found.items() if not isinstance(value, list | dict) or name in shown}
     console.print(_table(f"{found['kind']} {found['path']}", ("", ""), facts.items()))
-    for name in ("env", "config", "versions"):
+    for name in ("env", "config", "origin", "versions"):
         if name in found:
             console.print(_table(name, ("", ""), found[name].items()))
     files = list(_files(found))

@@ -143,6 +143,8 @@ class Resume:
     """Processes that step the environments; 0: this one."""
     restart_episodes: bool = False
     """Give up the episodes that were open: for an environment that is not deterministic and cannot bring them back."""
+    data: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None
+    """The dataset, where the run is one of `sbeed fit`: no file may name another. A different one is refused."""
 
     def __call__(self) -> int:
         from sbeed.training.rundir import RunDir, check_run
@@ -168,6 +170,7 @@ class Resume:
                     env=self.env,
                     workers=self.workers,
                     restart_episodes=self.restart_episodes,
+                    data=self.data,
                     progress_bar=True,
                 )
         print_scores(rows)
@@ -196,7 +199,7 @@ def faults() -> Iterator[None]:
 
 def print_scores(rows: "list[Row]") -> None:
     for row in rows:
-        if row["final"]:
+        if row["final"] and "return" in row:
             print(f"seed {row['seed']}: return {row['return']:.1f} +- {row['return_std']:.1f}")
 
 

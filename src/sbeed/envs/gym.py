@@ -15,14 +15,17 @@ from sbeed.types import EnvSpec
 _LARGEST = float(np.finfo(np.float32).max)  # rewards are kept as float32, where a larger one is infinite
 
 
-def make_gym(name: str) -> gymnasium.Env:
-    """`gymnasium.make`, except that an unknown id is a ValueError with the ids that come close."""
+def make_gym(name: str, *, time_limit: bool = True) -> gymnasium.Env:
+    """`gymnasium.make`, except that an unknown id is a ValueError with the ids that come close.
+
+    time_limit: whether episodes are cut where the registration says.
+    """
     module, colon, _ = name.rpartition(":")
     if colon and not all(part.isidentifier() for part in module.split(".")):
         raise ValueError(f"{name!r} is not a Gymnasium environment id: {module!r} is no name of a module")
     try:
         # The checker wraps every step to look at the first two; GymEnv looks at all of them.
-        return gymnasium.make(name, disable_env_checker=True)
+        return gymnasium.make(name, disable_env_checker=True, max_episode_steps=None if time_limit else -1)
     except gymnasium.error.DependencyNotInstalled:
         raise
     except gymnasium.error.Error as error:

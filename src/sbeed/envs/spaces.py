@@ -64,6 +64,16 @@ def decode(space: spaces.Space, action: Any) -> Any:
     return np.clip(np.asarray(action) * half_range + centre, space.low, space.high).astype(space.dtype)
 
 
+def unit_action(space: spaces.Space, action: np.ndarray) -> np.ndarray:
+    """The other way: in [-1, 1], or counted from 0, of the environment's own actions."""
+    if isinstance(space, spaces.Discrete):
+        return (action - space.start).astype(np.int32)
+    assert isinstance(space, spaces.Box)
+    half_range, centre = space.high / 2 - space.low / 2, space.high / 2 + space.low / 2
+    unit = (action - centre) / np.where(half_range > 0, half_range, 1)
+    return np.clip(unit, -1, 1).astype(np.float32)
+
+
 def to_json(space: spaces.Space) -> dict[str, Any]:
     """Plain data that `from_json` makes the space of; an infinite bound is null."""
     if isinstance(space, spaces.Discrete):

@@ -93,6 +93,18 @@ def learning_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
     return figure
 
 
+def dataset_histograms(name: str, returns: np.ndarray, lengths: np.ndarray, rewards: np.ndarray) -> Figure:
+    """Returns and lengths of a dataset's episodes, and the rewards of its transitions."""
+    columns = {"return of an episode": returns, "length of an episode": lengths, "reward": rewards}
+    with rc_context(STYLE):
+        figure = Figure(figsize=(11, 3.2), layout="constrained", facecolor="white")
+        for axes, (label, values) in zip(np.asarray(figure.subplots(1, 3)).ravel(), columns.items()):
+            axes.hist(np.asarray(values, float), bins=40, color=BLUE)
+            axes.set(xlabel=label, ylabel="transitions" if label == "reward" else "episodes")
+        figure.suptitle(name)
+    return figure
+
+
 def grid(panels: int, width: float = 4.4, height: float = 3.1, legend: float = 0.0) -> tuple[Figure, list[Axes]]:
     """Places for so many panels, at most three side by side.   legend: inches above them"""
     columns = min(panels, 3)

@@ -17,7 +17,7 @@ Contents = dict[str, Any]  # plain data; `sbeed inspect --json` prints it
 
 
 def contents(path: Path) -> Contents:
-    """kind ("run", "checkpoint" or "model") and what there is to know; a DamagedModel if it is none of them.
+    """kind ("run", "checkpoint", "model" or "dataset") and what there is to know; a DamagedModel if it is none of them.
 
     Of every file that a manifest vouches for, `state` says "whole" or what is wrong with it.
     """
@@ -86,6 +86,15 @@ def _model(path: Path) -> Contents:
     manifest = files.read_manifest(path)
     with _complaints(path):
         described = {**manifest["file"], "tensors": manifest["tensors"]}
+        if manifest.get("kind") == files.DATASET:
+            return {
+                "kind": files.DATASET,
+                "path": str(path),
+                **{name: manifest[name] for name in ("name", "transitions")},
+                **{name: _names(manifest[name]) for name in ("origin", "versions")},
+                "files": [_file(path / files.DATA, described)],
+                "tensors": _tensors(manifest["tensors"]),
+            }
         return {
             "kind": "model",
             "path": str(path),

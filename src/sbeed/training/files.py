@@ -5,11 +5,10 @@
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from sbeed.training import tensors
 from sbeed.training.room import room_for
@@ -17,6 +16,7 @@ from sbeed.training.tensors import MANIFEST, DamagedModel
 
 SCHEMA = 1
 TENSORS = "model.safetensors"
+DATASET, DATA = "dataset", "data.safetensors"  # a dataset's kind and file: here, where no jax is (`datafiles`)
 
 
 def save(directory: Path, state: Any, about: Mapping[str, Any]) -> None:
@@ -25,23 +25,29 @@ def save(directory: Path, state: Any, about: Mapping[str, Any]) -> None:
     All of it is written under another name and on the disk before it takes its place: at no time does half a model
     stand there.
     """
-    directory = Path(directory).resolve()
-    if directory.exists() and not _replaceable(directory):
-        raise FileExistsError(f"'{directory}' exists and is not a saved model: it is not overwritten")
     named = tensors.named_tensors(state)
-    with room_for("model", directory, sum(tensor.nbytes for tensor in named.values())):
-        _write(directory, named, about)
-
-
-def _write(directory: Path, named: Mapping[str, np.ndarray], about: Mapping[str, Any]) -> None:
-    new, old = (directory.with_name(f".{directory.name}.{word}-{os.getpid()}") for word in ("new", "old"))
-    shutil.rmtree(new, ignore_errors=True)  # of a process of that number that was killed
-    new.mkdir(parents=True)
-    try:
+    room = room_for("model", directory, sum(tensor.nbytes for tensor in named.values()))
+    with room, replacing(directory, {TENSORS, MANIFEST}, "a saved model") as new:
         described = tensors.write_tensors(new / TENSORS, named)
         file = {"name": TENSORS, "bytes": described["bytes"], "sha256": described["sha256"]}
         about = {"schema": SCHEMA, **about, "versions": tensors.versions()}
         tensors.write_manifest(new, {**about, "file": file, "tensors": described["tensors"]})
+
+
+@contextmanager
+def replacing(directory: Path, ours: set[str], kind: str) -> Iterator[Path]:
+    """A new directory that takes that place when the block ends, if nothing but files of `ours` is there already.
+
+    kind: what they make up, for a complaint: "a saved model".
+    """
+    directory = Path(directory).resolve()
+    if directory.exists() and not (directory.is_dir() and {path.name for path in directory.iterdir()} <= ours):
+        raise FileExistsError(f"'{directory}' exists and is not {kind}: it is not overwritten")
+    new, old = (directory.with_name(f".{directory.name}.{word}-{os.getpid()}") for word in ("new", "old"))
+    shutil.rmtree(new, ignore_errors=True)  # of a process of that number that was killed
+    new.mkdir(parents=True)
+    try:
+        yield new
         if directory.exists():
             directory.rename(old)
         new.rename(directory)
@@ -67,8 +73,3 @@ def load(directory: Path, like: Any) -> Any:
     except (KeyError, TypeError):
         raise DamagedModel(f"'{Path(directory) / MANIFEST}' does not describe its tensors") from None
     return tensors.read_tensors(path, described, like)
-
-
-def _replaceable(directory: Path) -> bool:
-    """An empty directory, or a saved model with nothing of anybody else's in it."""
-    return directory.is_dir() and {path.name for path in directory.iterdir()} <= {TENSORS, MANIFEST}

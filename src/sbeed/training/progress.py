@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 @contextmanager
 def progress_bar(trainer: "Trainer", steps: int) -> Iterator[Callable[[], None]]:
     """Yields a function to call after every iteration of the next `steps` steps."""
+    unit = "steps" if trainer.data is None else "updates"
     columns = (
         BarColumn(),
         TaskProgressColumn(),
-        TextColumn("{task.completed:,}/{task.total:,} steps"),
+        TextColumn("{task.completed:,}/{task.total:,} " + unit),
         TextColumn("{task.description}"),
         TimeRemainingColumn(),
     )
@@ -30,7 +31,7 @@ def progress_bar(trainer: "Trainer", steps: int) -> Iterator[Callable[[], None]]
         def show() -> None:
             done = trainer.step - first
             rate = done / (time.perf_counter() - began)
-            bar.update(task, completed=done, description=f"{rate:,.0f} steps/s  {_recent(trainer)}")
+            bar.update(task, completed=done, description=f"{rate:,.0f} {unit}/s  {_recent(trainer)}")
 
         yield show
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from sbeed.agents.knobs import with_fields
 from sbeed.agents.registry import find
+from sbeed.data.dataset import Dataset
 from sbeed.training.sources import spec_of
 from sbeed.training.threads import lapack_on_one_thread
 from sbeed.training.trainer import Trainer, Variant
@@ -31,10 +32,11 @@ def ignore(news: Any) -> None:
 class RunSpec:
     """What one run, or a population of them, is."""
 
-    env: str
+    env: str  # with `data`, where to evaluate; empty for nowhere
     agent: str = "sbeed"
     preset: str = "default"
-    steps: int = 1_000_000  # of each member's environment, exactly
+    data: str | None = None  # SHA-256 of the dataset to learn from, instead of an environment
+    steps: int = 1_000_000  # of each member's environment, exactly; with `data` updates, in whole rounds
     fields: Mapping[str, Any] = field(default_factory=dict)  # of the config, over the preset's
     noise: float = 0.0  # scale of StochasticTransition
     evaluate_every: int = 20_000  # steps
@@ -44,17 +46,36 @@ class RunSpec:
 
 
 def make_trainer(
-    spec: RunSpec, *, seeds: Sequence[int] = (0,), variants: Sequence[Variant] | None = None, workers: int = 0
+    spec: RunSpec,
+    *,
+    seeds: Sequence[int] = (0,),
+    variants: Sequence[Variant] | None = None,
+    workers: int = 0,
+    dataset: Dataset | None = None,
 ) -> Trainer:
-    """Everything that can be wrong with a run is a ValueError here, before anything is written or started."""
+    """Everything that can be wrong with a run is a ValueError here, before anything is written or started.
+
+    dataset: the one that the run learns from, if it learns from one.
+    """
     for name in ("steps", "evaluate_every", "episodes", "final_episodes"):
         if getattr(spec, name) < 1:
             raise ValueError(f"{name}: must be at least 1, got {getattr(spec, name)}")
     if spec.checkpoint_every < 0:
         raise ValueError(f"checkpoint_every: must not be negative, got {spec.checkpoint_every}")
     agent = find(spec.agent)
+    if dataset is not None:
+        config = with_fields(agent.preset(spec.preset, dataset.spec), spec.fields)
+        trainer = Trainer(agent, dataset, config, seeds=seeds, variants=variants, eval_env=spec.env or None)
+        if spec.data not in (None, trainer.data):
+            raise ValueError(f"data: the run learns from the dataset {spec.data}, this is {trainer.data}")
+        return trainer
     config = with_fields(agent.preset(spec.preset, spec_of(spec.env, spec.noise)), spec.fields)
     return Trainer(agent, spec.env, config, seeds=seeds, variants=variants, workers=workers, noise=spec.noise)
+
+
+def in_rounds(updates: int, config: Any) -> int:
+    """The fewest updates, but no fewer than these, that are whole rounds."""
+    return -(-updates // config.updates_per_iteration) * config.updates_per_iteration
 
 
 def follow(
@@ -109,13 +130,18 @@ def _passes(every: int | None, before: int, now: int) -> bool:
 
 
 def _rows(trainer: Trainer, episodes: int, start: float, final: bool) -> list[Row]:
-    scores = trainer.evaluate(episodes)
     iteration = trainer.iteration
+    played: dict[str, np.ndarray] = {}
+    if trainer.plays:
+        scores = trainer.evaluate(episodes)
+        played = {
+            "return": scores.returns.mean(1),
+            "return_std": scores.returns.std(1),
+            "length": scores.lengths.mean(1),
+        }
     spent = {f"{part}_seconds": seconds for part, seconds in trainer.seconds.items()}
-    columns = {
-        "return": scores.returns.mean(1),
-        "return_std": scores.returns.std(1),
-        "length": scores.lengths.mean(1),
+    columns: dict[str, Any] = {
+        **played,
         "train_return": [np.mean(some) if some else None for some in trainer.recent],
         **trainer.metrics,
     }

@@ -35,6 +35,14 @@ def spec_of(env: Env, noise: float = 0.0) -> EnvSpec:
     return made.spec
 
 
+def check_fits(field: str, found: EnvSpec, wanted: EnvSpec) -> None:
+    """A ValueError if an agent made for one environment cannot act in the other."""
+    for name in ("observation_size", "action_kind", "action_size"):
+        here, there = getattr(wanted, name), getattr(found, name)
+        if here != there:
+            raise ValueError(f"{field}: {found.name} has {name} {there}, the agent was made for {here}")
+
+
 def host_source(env: Env, noise: float, eval_env: OneEnv | None) -> Source:
     """`eval_env`: None for another one like `env`, if that can be made."""
     if not isinstance(env, str | JaxEnv) and getattr(eval_env, "unwrapped", eval_env) is getattr(env, "unwrapped", env):
@@ -43,7 +51,7 @@ def host_source(env: Env, noise: float, eval_env: OneEnv | None) -> Source:
         if noise:
             raise ValueError("noise: give the environments inside a VectorEnv their own")
         return Source(partial(VectorActor, env, _evaluation(env, 0.0, eval_env)), named=False, replayable=False)
-    actor = partial(Actor, partial(_host, env, noise), _evaluation(env, noise, eval_env))
+    actor = partial(Actor, partial(make_host, env, noise), _evaluation(env, noise, eval_env))
     return Source(actor, named=isinstance(env, str | JaxEnv))
 
 
@@ -57,7 +65,8 @@ class Lent:
         pass
 
 
-def _host(env: OneEnv, noise: float = 0.0) -> HostEnv:
+def make_host(env: OneEnv, noise: float = 0.0) -> HostEnv:
+    """To be stepped here; one that was given is not closed with it."""
     made = registry.make(env, noise)
     if isinstance(made, JaxEnv):
         return Hosted(made)
@@ -66,9 +75,9 @@ def _host(env: OneEnv, noise: float = 0.0) -> HostEnv:
 
 def _evaluation(env: Env, noise: float, eval_env: OneEnv | None) -> MakeEnv:
     if eval_env is not None:
-        return partial(_host, eval_env)
+        return partial(make_host, eval_env)
     if isinstance(env, str | JaxEnv):
-        return partial(_host, env, noise)
+        return partial(make_host, env, noise)
     return partial(_again, env, noise)
 
 

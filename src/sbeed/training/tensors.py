@@ -56,7 +56,7 @@ def write_tensors(path: Path, tensors: Mapping[str, np.ndarray]) -> Description:
     """On the disk when this returns; what it returns is what `read_tensors` wants to be told."""
     content = tensor_bytes(dict(tensors))
     write_file(path, content)
-    described = {name: _describe(tensor) for name, tensor in tensors.items()}
+    described = {name: describe(tensor) for name, tensor in tensors.items()}
     return {"bytes": len(content), "sha256": sha256(content), "tensors": described}
 
 
@@ -98,7 +98,8 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _describe(tensor: np.ndarray) -> dict[str, Any]:
+def describe(tensor: np.ndarray) -> dict[str, Any]:
+    """Its type, shape and SHA-256."""
     # Seen as bytes, which costs no copy.
     digest = sha256(tensor.reshape(-1).view(np.uint8).data)
     return {"dtype": str(tensor.dtype), "shape": list(tensor.shape), "sha256": digest}
@@ -170,7 +171,7 @@ def read_tensors(path: Path, described: Description, like: Any) -> Any:
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise DamagedModel(f"'{path}' is not what was saved: it cannot be read ({error})") from None
     for name in sorted(tensors.keys() | promised.keys()):
-        if name not in tensors or promised.get(name) != _describe(tensors[name]):
+        if name not in tensors or promised.get(name) != describe(tensors[name]):
             raise DamagedModel(f"'{path}' is not what was saved: tensor {name} is not what the manifest describes")
     if sha256(content) != digest:
         raise DamagedModel(f"'{path}' is not what was saved: its SHA-256 differs from the manifest's")

@@ -5,7 +5,7 @@ import warnings
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ import numpy as np
 from sbeed.agents.base import Agent, Config, State
 from sbeed.agents.knobs import with_fields
 from sbeed.data import replay as ring
+from sbeed.data.dataset import Dataset
 from sbeed.data.replay import Replay
 from sbeed.envs import registry
 from sbeed.envs.base import EnvironmentFault, JaxEnv
@@ -23,11 +24,12 @@ from sbeed.models.host import HostPolicy
 from sbeed.models.policies import Policy
 from sbeed.training import rollout
 from sbeed.training.checkpoints import Checkpoint, Snapshot
-from sbeed.training.collect import Collector, Drawing, Exploring, Following
+from sbeed.training.collect import Collector, Drawing, Evaluator, Exploring, Following
 from sbeed.training.compiled import keep_compiled_programs
+from sbeed.training.datafiles import fingerprint
 from sbeed.training.members import Members
 from sbeed.training.rollout import Life
-from sbeed.training.sources import Env, OneEnv, host_source, spec_of
+from sbeed.training.sources import Env, OneEnv, check_fits, host_source, make_host, spec_of
 from sbeed.training.standing import (
     Standing,
     arrays_like,
@@ -67,7 +69,7 @@ class Trainer:
     seed and its fields only.
     """
 
-    step: int  # environment steps that each member has taken
+    step: int  # environment steps that each member has taken; updates, if it learns from a dataset
     episodes: list[int]  # that each member has finished
     metrics: dict[str, np.ndarray]  # of the last iteration: {name: [members]}; empty before the first update
     recent: list[deque[float]]  # each member's last 20 training returns
@@ -75,11 +77,13 @@ class Trainer:
     diverged: dict[int, Diverged]  # members that are lost while others go on: their last finite policies act
     replayable: bool  # there can be snapshots: a vector environment, given as an object, cannot be brought back
     by_names: bool  # the names of agent and environment, the config and the seeds are enough to make it again
+    plays: bool  # there is an environment to evaluate in
+    data: str | None  # the SHA-256 of the dataset that it learns from, if it does
 
     def __init__(
         self,
         agent: Agent,
-        env: Env,
+        env: Env | Dataset,
         config: Config,
         *,
         seeds: Sequence[int],
@@ -89,7 +93,10 @@ class Trainer:
         eval_env: OneEnv | None = None,
         behaviour: HostPolicy | Rule | None = None,
     ):
-        """env: a name, a JaxEnv, or one Gymnasium environment or VectorEnv, which serves one seed alone.
+        """env: a name, a JaxEnv, one Gymnasium environment or VectorEnv, which serves one seed alone, or a Dataset.
+
+        From a Dataset nothing is collected: all of it is the replay from the first update on, and stays. It takes no
+        environment; `eval_env`, if there is one, is where `evaluate` plays.
 
         variants: for each member the float fields in which it differs from `config`. workers: processes that step
         environments given by name; 0 steps them in this one. behaviour: who acts while data are collected: None for
@@ -109,12 +116,22 @@ class Trainer:
         if workers < 0:
             raise ValueError(f"workers: must not be negative, got {workers}")
 
+        dataset = env if isinstance(env, Dataset) else None
         pure = _pure_env(env, noise) if behaviour is None else None  # a behaviour acts on the host
-        source = host_source(env, noise, eval_env) if pure is None else None
-        self.spec = spec_of(env, noise)
+        source = host_source(env, noise, eval_env) if pure is None and not isinstance(env, Dataset) else None
+        self.spec = env.spec if isinstance(env, Dataset) else spec_of(env, noise)
+        self.data = None if dataset is None else fingerprint(dataset)
+        self.plays = dataset is None or eval_env is not None
         self.replayable = source is None or source.replayable
+        if dataset is not None:
+            self.config = config = on_dataset(config, len(dataset))
+            if eval_env is not None:
+                check_fits("eval_env", spec_of(eval_env), self.spec)
         plain_members = self.variants == ({},) * len(self.seeds)
-        self.by_names = isinstance(env, str) and eval_env is None and behaviour is None and plain_members
+        named = isinstance(env, str) and eval_env is None
+        if dataset is not None:
+            named = isinstance(eval_env, str | None)
+        self.by_names = named and behaviour is None and plain_members
         if source is not None and not source.named and len(self.seeds) > 1:
             raise ValueError(f"seeds: an environment given as an object serves one seed, got {len(self.seeds)}")
         configs = member_configs(config, self.variants)
@@ -124,6 +141,8 @@ class Trainer:
         keep_compiled_programs()
         self._members = Members(len(self.seeds))
         self._static = {"agent": agent, "spec": self.spec}
+        if dataset is not None:  # of which nothing new comes between updates
+            configs = [replace(one, steps_per_iteration=0) for one in configs]
         self._configs = self._members.hold([jax.tree.map(np.float32, one) for one in configs])
         self._keys = self._members.hold([jax.random.key(seed) for seed in self.seeds])
         self._states, self._replays = self._members.run(_begin, self._configs, self._keys, static=self._static)
@@ -139,7 +158,13 @@ class Trainer:
         self.seconds = defaultdict(float)
 
         self._collector: Collector | None = None
-        if source is not None:
+        self._evaluators: list[Evaluator] = []
+        if dataset is not None:
+            self._replays = self._members.hold([self._filled(dataset)] * len(self.seeds))
+            self.recent = [deque(dataset.returns, maxlen=20) for _ in self.seeds]
+            if eval_env is not None:
+                self._evaluators = [Evaluator(partial(make_host, eval_env), seed) for seed in self.seeds]
+        elif source is not None:
             actors = [partial(source.actor, seed) for seed in self.seeds]
             self._collector = Collector(actors, workers if source.named else 0)
         else:
@@ -160,8 +185,10 @@ class Trainer:
         The warm-up's steps are uniformly random. When its data are there the agent prepares, once, and learns. With
         `overlap`, on the host, updates are on what was there before these steps: both go on at the same time. With
         `trajectories_per_iteration` updates wait until every member has finished so many; with `on_policy` the data are
-        forgotten after them.
+        forgotten after them. From a dataset it is a round of updates, which are the steps, however few were asked for.
         """
+        if self.data is not None:
+            return self._advance_on_dataset()
         steps = min(self.config.steps_per_iteration, most)
         exploring = self._explores and self.step < self.config.warmup
         there = self.step if self.config.overlap and self._collector is not None else self.step + steps
@@ -201,6 +228,22 @@ class Trainer:
             with self._timing("update"):
                 self._take(*news)
         return list(returns)
+
+    def _advance_on_dataset(self) -> int:
+        updates = self.config.updates_per_iteration
+        self.step += updates
+        news = self._learn(preparing=not self._prepared, learning=True)
+        self._prepared = True
+        with self._timing("update"):
+            self._take(*news)
+        return updates
+
+    def _filled(self, dataset: Dataset) -> Replay:
+        """The replay that holds it all, with actions in the raw form of the policy's own."""
+        data = dataset.transitions()
+        raw = self._on_host(self.agent.actor)[0].unsquash(data.action)
+        rows = jax.tree.map(jnp.asarray, data._replace(action=raw))
+        return Replay(rows, jnp.asarray(len(dataset), jnp.int32))
 
     def _learn(self, preparing: bool, learning: bool) -> list[Any]:
         """Sets the device to work on an iteration's updates; `_take` waits for them."""
@@ -260,6 +303,11 @@ class Trainer:
         with self._timing("evaluate"):
             if self._collector is not None:
                 scores = self._collector.evaluate(self.policies(), episodes)
+            elif self.data is not None:
+                if not self.plays:
+                    raise ValueError("eval_env: a dataset is nothing to play in; name an environment")
+                players = zip(self._evaluators, self.policies())
+                scores = [evaluator.play(policy, episodes) for evaluator, policy in players]
             else:
                 held = (self._configs, self._keys, self._states, self._eval_envs)
                 scored = self._members.run(_evaluate, *held, static={"agent": self.agent, "episodes": episodes})
@@ -328,7 +376,7 @@ class Trainer:
         state: dict[str, Any] = {"states": without(lost, fetch(self._states))}
         about: dict[str, Any] = {"run": self._identity()}
         if self._collector is None:
-            state["lives"] = without(lost, fetch(self._lives))
+            state["lives"] = without(lost, fetch(self._lives)) if self.data is None else []
         else:
             about["actors"], state["actors"] = marks_apart(self._collector.marks())
         standing = Standing(
@@ -375,12 +423,14 @@ class Trainer:
         fetch, hold = self._members.fetch, self._members.hold
         like: dict[str, Any] = {"states": fetch(self._states)}
         if self._collector is None:
-            like["lives"] = fetch(self._lives)
+            like["lives"] = fetch(self._lives) if self.data is None else []
         else:
             like["actors"] = arrays_like(about.get("actors"), self.spec, standing.step, members)
         state, rows = checkpoint.state(like), checkpoint.newest(_one_transition(self.spec, members))
 
-        if self._collector is None:
+        if self.data is not None:
+            pass  # nobody is under way
+        elif self._collector is None:
             self._lives = hold(state["lives"])
         else:
             self._collector.resume(marks_together(about["actors"], state["actors"]), restart_episodes)
@@ -388,8 +438,9 @@ class Trainer:
                 rows.last[:, -1:] = True
         self._states = hold(state["states"])
         self._written, capacity = standing.written, self.config.replay_capacity
-        each = [jax.tree.map(lambda x, i=i: x[i], rows) for i in range(members)]
-        self._replays = hold([ring.refilled(some, self._written, capacity) for some in each])
+        if self.data is None:  # else it is filled already
+            each = [jax.tree.map(lambda x, i=i: x[i], rows) for i in range(members)]
+            self._replays = hold([ring.refilled(some, self._written, capacity) for some in each])
         self._policies.clear()
         self._fresh.clear()
         self.step, self._prepared, self._explores = standing.step, standing.prepared, standing.explores
@@ -407,6 +458,7 @@ class Trainer:
                 "env": asdict(self.spec),
                 "noise": self._noise,
                 "on the device": self._collector is None,
+                **({} if self.data is None else {"data": self.data}),
                 "seeds": self.seeds,
                 "variants": [{name: float(value) for name, value in one.items()} for one in self.variants],
                 "config": asdict(self.config),
@@ -417,6 +469,8 @@ class Trainer:
         """Ends worker processes and closes the environments that were made here."""
         if self._collector is not None:
             self._collector.close()
+        for evaluator in self._evaluators:
+            evaluator.close()
 
     @contextmanager
     def _timing(self, part: str) -> Iterator[None]:
@@ -433,6 +487,17 @@ def member_configs(config: Config, variants: Sequence[Variant]) -> list[Config]:
             if name not in floats:
                 raise ValueError(f"{name}: members may differ only in the fields {', '.join(floats)}")
     return [with_fields(config, variant) for variant in variants]
+
+
+def on_dataset(config: Config, transitions: int) -> Config:
+    """The config with which an agent learns from so many transitions that are all there; a ValueError if it cannot."""
+    if config.on_policy:
+        raise ValueError("on_policy: data of another policy are nothing to learn from for this agent")
+    every = {
+        **{"replay_capacity": transitions, "warmup": transitions, "newest": None, "pi_newest": None, "overlap": False},
+        "steps_per_iteration": min(config.steps_per_iteration, transitions),
+    }
+    return replace(config, **{f.name: every[f.name] for f in fields(config) if f.name in every})
 
 
 def _one_transition(spec: EnvSpec, members: int) -> Transition:

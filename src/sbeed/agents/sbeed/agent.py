@@ -202,7 +202,7 @@ def step_pi(
     state = state._replace(
         pi=pi,
         pi_slow=follow(state.pi_slow, pi, _slow_pi_rate(config, state)),
-        prior=None if state.prior is None else follow(state.prior, pi, config.prior_rate),
+        prior=follow(state.prior, pi, config.prior_rate) if config.prior == "lagged" else state.prior,
         log_lam=log_lam,
         opt={**state.opt, "pi": opt, "log_lam": lam_opt},
     )

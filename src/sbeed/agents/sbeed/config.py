@@ -17,11 +17,14 @@ class SBEEDConfig:
     lam: float = knob(0.2, "smoothing; with adapt_lam its start", low=0, open=True, paper="grid .001-.1")
     adapt_lam: bool = knob(True, "move lam towards an entropy of entropy_target", paper="no")
     entropy_target: float = knob(-1.0, "per dimension of a box; if actions are discrete, a share of log A")
-    prior: Literal["uniform", "lagged"] = knob(
-        "uniform", "what pi's entropy is relative to: nothing, or a slow copy of pi, which makes a trust region"
+    prior: Literal["uniform", "lagged", "behaviour"] = knob(
+        "uniform",
+        "what pi's entropy is relative to: nothing, a slow copy of pi, which makes a trust region, or a clone of who "
+        "made the data, which keeps pi near them",
     )
-    prior_rate: float = knob(0.01, "share of pi that this copy takes over per update", low=0, high=1)
-    kl_target: float = knob(0.01, "KL from this copy that adapt_lam aims at", low=0, open=True)
+    prior_rate: float = knob(0.01, "share of pi that a lagged copy takes over per update", low=0, high=1)
+    clone_steps: int = knob(2_000, "steps of likelihood that make the clone, before the first update", low=1)
+    kl_target: float = knob(0.01, "KL from copy or clone that adapt_lam aims at", low=0, open=True)
     k: int = knob(1, "longest target, in steps", low=1, paper="grid 1-100")
     trace: float = knob(1.0, "weight passed on to longer targets; 0 is one step, 1 plain k-step", low=0, high=1)
     kappa: float = knob(

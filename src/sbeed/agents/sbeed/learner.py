@@ -9,7 +9,7 @@ import optax
 
 from sbeed.agents import players, scales
 from sbeed.agents.knobs import check_ranges
-from sbeed.agents.players import encoded, make_policy, traced_floats, with_bandwidth
+from sbeed.agents.players import cloned, encoded, make_policy, traced_floats, with_bandwidth
 from sbeed.agents.sbeed import dual as duals
 from sbeed.agents.sbeed.config import SBEEDConfig
 from sbeed.agents.scales import Scales
@@ -29,7 +29,7 @@ class Learner(NamedTuple):
     pi_slow: Policy
     V: MLP
     V_slow: MLP
-    prior: Policy | None  # the lagged policy that pi's entropy is relative to, if it is
+    prior: Policy | None  # the lagged or cloned policy that pi's entropy is relative to, if it is
     dual: duals.Dual | None
     log_lam: Array
     largest_reward: Array  # of all batches, in absolute value: what bounds V
@@ -104,23 +104,38 @@ def init(config: SBEEDConfig, spec: EnvSpec, key: Key) -> Learner:
     log_lam = jnp.log(jnp.asarray(config.lam, jnp.float32))
     each = {"pi": pi, "V": V, "dual": dual, "log_lam": log_lam}
     opt = {name: optimizer(config, 0.0).init(eqx.filter(p, eqx.is_array)) for name, p in each.items()}
-    prior = pi if config.prior == "lagged" else None
+    prior = None if config.prior == "uniform" else pi
     zero, rounds = jnp.zeros((), jnp.float32), jnp.zeros((), jnp.int32)
     return Learner(pi, pi, V, V, prior, dual, log_lam, zero, scales.init(spec.observation_size), opt, rounds)
 
 
 def prepare(config: SBEEDConfig, spec: EnvSpec, state: Learner, replay: Replay, key: Key) -> Learner:
-    """Once, with the warm-up's data: the normalisers' first statistics and the bandwidth of random features."""
+    """Once, with the first data: the normalisers' statistics, the bandwidth of random features, and the clone.
+
+    pi begins as the clone, if there is one: where the data are.
+    """
     batch = jax.tree.map(lambda x: x[:, 0], sample(replay, key, 4096, 1))
     state = state._replace(scales=scales.begin(config, state.scales, batch.obs, replay))
     obs = scales.scaled(config, state.scales, batch).obs
     pi = with_bandwidth(state.pi, median_bandwidth(obs))
+    if config.prior == "behaviour":
+        pi = _behaviour(config, state._replace(pi=pi), replay, key)
     state = state._replace(pi=pi, pi_slow=pi, prior=None if state.prior is None else pi)
     if state.dual is None:
         return state
     action = encoded(spec, state.pi, batch.action)
     later = jnp.tile(action, config.k - 1) if config.dual_sees == "all" else None
     return state._replace(dual=duals.with_bandwidth(state.dual, state.dual.inputs(obs, action, later)))
+
+
+def _behaviour(config: SBEEDConfig, state: Learner, replay: Replay, key: Key) -> Policy:
+    """pi_b, of pi's kind, on observations as pi sees them."""
+
+    def draw(k: Key) -> tuple[Array, Array]:
+        batch = scales.scaled(config, state.scales, sample(replay, k, config.batch_size, 1))
+        return batch.obs, batch.action
+
+    return cloned(state.pi, draw, key, steps=config.clone_steps, step_size=config.V_step_size)
 
 
 def actor(config: SBEEDConfig, state: Learner) -> Policy:

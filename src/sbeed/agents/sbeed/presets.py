@@ -1,5 +1,6 @@
 """The settings with names: what the paper ran, and what we recommend."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -83,6 +84,19 @@ def default(spec: EnvSpec) -> SBEEDConfig:
     )
 
 
+def offline(spec: EnvSpec) -> SBEEDConfig:
+    """For a fixed dataset: pi keeps near who made it, within a budget of KL to a clone.
+
+    Discrete actions take longer targets with less of the dual's correction: what the data's own futures paid, and not
+    what V says of states that they never met.
+    """
+    near = replace(default(spec), prior="behaviour")
+    if spec.action_kind == "box":
+        return replace(near, kl_target=1.0 * spec.action_size)
+    budget = 0.8 * math.log(spec.action_size)
+    return replace(near, kl_target=budget, k=10, trace=0.9, dual_log_pi=0.25, activation="tanh")
+
+
 def pcl(spec: EnvSpec) -> SBEEDConfig:
     """Path consistency learning as the paper compares with it: its own setting without a dual."""
     return replace(paper(spec), eta=0.0, dual="none")
@@ -97,5 +111,6 @@ PRESETS: dict[str, Callable[[EnvSpec], SBEEDConfig]] = {
     "default": default,
     "paper": paper,
     "paper-on-policy": paper_on_policy,
+    "offline": offline,
 }
 PCL_PRESETS: dict[str, Callable[[EnvSpec], SBEEDConfig]] = {"default": trust_pcl, "paper": pcl}

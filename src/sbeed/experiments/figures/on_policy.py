@@ -18,7 +18,7 @@ PRESETS = {
 def _curve(task: str, label: str) -> Curve:
     agent, preset = PRESETS[label]
     rounds = {"trajectories_per_iteration": TRAJECTORIES}
-    return Curve(label, RunSpec(task, agent, preset, STEPS, rounds, checkpoint_every=10_000))
+    return Curve(label, RunSpec(task, agent, preset, steps=STEPS, fields=rounds, checkpoint_every=10_000))
 
 
 AXES: tuple[Literal["step", "iteration"], ...] = ("iteration", "step")  # the first is the paper's

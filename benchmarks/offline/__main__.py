@@ -1,0 +1,51 @@
+"""`python -m benchmarks.offline`: rows that are missing in results/offline are measured, and the page is written."""
+
+import argparse
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks import rows
+from benchmarks.__main__ import commit, machine
+from benchmarks.offline import garnet, learning, loading, page, values
+
+Row = dict[str, Any]
+STUDIES: dict[str, Callable[[int], Row]] = {
+    **{
+        f"{name}, {preset}": partial(learning.measure, name, preset)
+        for name in learning.STUDIES
+        for preset in ("offline", "default")
+    },
+    "garnet": garnet.measure,
+    "garnet, networks": garnet.measure_networks,
+    **{f"values, {name}": partial(values.measure, name) for name in values.TASKS},
+    "loading": loading.measure,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("results/offline"))
+    parser.add_argument("--only", choices=STUDIES, action="append", help="this study, done again; may be repeated")
+    parser.add_argument("--seeds", type=int, default=page.SEEDS)
+    parser.add_argument("--page", action="store_true", help="write the page from the rows that there are")
+    given = parser.parse_args()
+    file = given.out / "rows.jsonl"
+    for name in () if given.page else given.only or STUDIES:
+        for seed in range(given.seeds):
+            if given.only or not any(_is(row, name, seed) for row in rows.read(file)):
+                row = {**STUDIES[name](seed), "commit": commit(), "machine": machine()}
+                rows.write(file, [*(old for old in rows.read(file) if not _is(old, name, seed)), row])
+                print(f"{name}, seed {seed}", flush=True)
+    (given.out / "README.md").write_text(page.readme(rows.read(file)))
+    print(given.out / "README.md")
+
+
+def _is(row: Row, name: str, seed: int) -> bool:
+    known = f"{row['study']}, {row['preset']}" if "preset" in row else row["study"]
+    return (known, row["seed"]) == (name, seed)
+
+
+if __name__ == "__main__":
+    main()

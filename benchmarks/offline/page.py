@@ -1,0 +1,113 @@
+"""README.md of results/offline, a pure function of rows.jsonl beside it."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks.markdown import aligned
+from benchmarks.offline.learning import STUDIES
+
+Row = dict[str, Any]
+GOALS = {name: study.goal for name, study in STUDIES.items()}
+SEEDS = 5
+TEXT = """\
+# Learning from fixed data
+
+Written by `python -m benchmarks.offline` from rows.jsonl beside it; do not edit. `--only NAME` does one study again,
+`--page` writes this page alone. Which study says what, and when to trust it: [docs/offline.md](../../docs/offline.md).
+
+"""
+
+RANKS = """
+Spearman's rank correlation of eight policies' estimates with their true mean returns; the verdict is the fitted
+estimate's. The policies are stages of a learning agent, the data those of another one's and of random actions.
+"""
+
+
+def readme(rows: Sequence[Row]) -> str:
+    parts = [TEXT, "## Learning from one path of uniformly random actions\n\n", _learning(rows)]
+    parts += [
+        "\nFinal return of the last parameters, 20 episodes, deterministic; path and agent share a seed. The path\n"
+    ]
+    parts += ["is worth `effective` independent transitions ([mixing](../../src/sbeed/data/mixing.py)). *Unbroken*:\n"]
+    parts += ["without the time limit.\n", "\n## The error of V and the length of the path\n\n", _garnet(rows)]
+    parts += ["\n## Values told from data alone\n\n", _values(rows)]
+    parts += ["\n## Loading\n\n", _loading(rows), "\n## Where it comes from\n\n", _origins(rows)]
+    return "".join(parts)
+
+
+def _of(rows: Iterable[Row], study: str) -> list[Row]:
+    return sorted((row for row in rows if row["study"] == study), key=lambda row: row["seed"])
+
+
+def verdict(met: bool, tried: int) -> str:
+    return ("met" if met else "**missed**") + ("" if tried >= SEEDS else f" so far ({tried} of {SEEDS} seeds)")
+
+
+def _learning(rows: Sequence[Row]) -> str:
+    lines = [["study", "preset", "steps", "effective", "data's return", "goal", "mean", "by seed", "verdict"]]
+    for study, goal in GOALS.items():
+        for preset in sorted({row["preset"] for row in _of(rows, study)}):
+            some = [row for row in _of(rows, study) if row["preset"] == preset]
+            finals = [row["return"] for row in some]
+            data, worth = (np.mean([row[key] for row in some]) for key in ("data_return", "effective"))
+            lines.append(
+                [
+                    *(study, preset, f"{some[0]['transitions']:,}", f"{worth:,.0f}", f"{data:.0f}", f"{goal:g}"),
+                    *(f"{np.mean(finals):.1f}", " ".join(f"{x:.0f}" for x in finals)),
+                    verdict(bool(np.mean(finals) >= goal), len(some)),
+                ]
+            )
+    return aligned(lines)
+
+
+def _garnet(rows: Sequence[Row]) -> str:
+    some, networks = _of(rows, "garnet"), _of(rows, "garnet, networks")
+    if not some:
+        return "Not measured.\n"
+    slopes = np.concatenate([row["slopes"] for row in some])
+    half = 1.96 * slopes.std(ddof=1) / np.sqrt(len(slopes))
+    met = abs(slopes.mean() + 0.5) <= 0.1
+    T = some[0]["T"]
+    text = f"""\
+Tables, eta 1, {len(slopes)} garnets, a path each of {T[0]:,} to {T[-1]:,} steps: log sup |V^ - V*_lam| has the slope
+{slopes.mean():.3f} ± {half:.3f} in log T (95%, over paths). Asked for is -0.5 ± 0.1: {verdict(bool(met), len(some))}.
+"""
+    if networks:
+        lines = [["seed", "T", "statistical", "optimisation", "total"]]
+        keys = ("statistical", "optimisation", "total")
+        lines += [[str(row["seed"]), f"{row['T']:,}", *(f"{row[key]:.4f}" for key in keys)] for row in networks]
+        text += "\nWith networks for V, pi and rho, sup errors to V*_lam (total) and to the path's own optimum V^:\n\n"
+        text += aligned(lines)
+    return text
+
+
+def _values(rows: Sequence[Row]) -> str:
+    some = [row for row in rows if row["study"].startswith("values, ")]
+    if not some:
+        return "Not measured.\n"
+    lines = [["task", "seed", "fitted", "doubly robust", "warned of", "asked for", "verdict"]]
+    for row in sorted(some, key=lambda row: (row["study"], row["seed"])):
+        warned = sum(one["warning"] is not None for one in row["policies"])
+        lines.append(
+            [
+                *(row["study"].partition(", ")[2], str(row["seed"]), f"{row['fitted_rank']:.2f}"),
+                *(f"{row['robust_rank']:.2f}", f"{warned} of {len(row['policies'])}", "0.8"),
+                "met" if row["fitted_rank"] >= 0.8 else "**missed**",
+            ]
+        )
+    return aligned(lines) + RANKS
+
+
+def _loading(rows: Sequence[Row]) -> str:
+    some = _of(rows, "loading")
+    if not some:
+        return "Not measured.\n"
+    worst = max(row["processor_seconds"] for row in some)
+    return f"A million transitions, read, hashed and checked: {worst:.2f} s of one core at worst; asked for is 1 s.\n"
+
+
+def _origins(rows: Sequence[Row]) -> str:
+    origins = sorted({f"- {row['study']}: commit {row['commit']}, {row['machine']}\n" for row in rows})
+    return "".join(origins)

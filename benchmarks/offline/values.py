@@ -1,0 +1,57 @@
+"""Do estimates from data put policies into the right order? Eight policies that were fixed beforehand, two tasks."""
+
+import tempfile
+from typing import Any, NamedTuple
+
+from scipy.stats import spearmanr
+
+from sbeed import SBEED
+from sbeed.api import Algorithm
+from sbeed.datasets import record_dataset
+
+Row = dict[str, Any]
+EPISODES = 50
+
+
+class Task(NamedTuple):
+    env: str
+    stages: tuple[int, ...]  # environment steps after which a learning agent is one of the eight
+    fields: dict[str, Any]
+    transitions: int
+
+
+TASKS = {
+    "cartpole": Task("CartPole-v1", (1_100, 1_500, 2_000, 3_000, 4_000, 6_000, 9_000, 14_000), {}, 20_000),
+    "pendulum": Task(
+        "Pendulum-v1",
+        (1_100, 1_500, 2_000, 2_500, 3_000, 4_000, 5_000, 7_000),
+        {"hidden": (64, 64), "warmup": 1_000},
+        20_000,
+    ),
+}
+
+
+def measure(name: str, seed: int) -> Row:
+    """The data are of random actions and of three stages of an agent with another seed, an episode each in turn."""
+    task = TASKS[name]
+    makers = _stages(task, seed + 100, task.stages[2::2])
+    data = record_dataset(task.env, [None, *(agent.policy for agent in makers)], task.transitions, seed=seed)
+    found = []
+    for steps, agent in zip(task.stages, _stages(task, seed, task.stages)):
+        estimate = agent.estimate_value(data, seed=seed)
+        found.append({"steps": steps, "return": agent.evaluate(EPISODES).mean_return, **estimate._asdict()})
+        agent.close()
+    true = [one["return"] for one in found]
+    ranks = {f"{kind}_rank": float(spearmanr(true, [one[kind] for one in found])[0]) for kind in ("fitted", "robust")}
+    return {"study": f"values, {name}", "seed": seed, "policies": found, **ranks}
+
+
+def _stages(task: Task, seed: int, stages: tuple[int, ...]) -> list[Algorithm]:
+    agent, kept = SBEED(None, task.env, seed=seed, **task.fields), []
+    for steps in stages:
+        agent.learn(steps - agent.num_timesteps)
+        with tempfile.TemporaryDirectory() as place:
+            agent.save(f"{place}/model")
+            kept.append(Algorithm.load(f"{place}/model"))
+    agent.close()
+    return kept
