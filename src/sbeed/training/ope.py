@@ -160,7 +160,7 @@ def _tell(
         action, log_pi = distribution.sample(k)
         return Q(net, obs, action) - lam * log_pi
 
-    # No policy is worth more than the best reward for ever, nor less than the worst: where Q knows no better, this does.
+    # No policy is worth more than the best reward for ever, nor less than the worst, whatever Q says of unseen actions.
     most = jnp.log(spec.action_size) if discrete else spec.action_size * jnp.log(2.0)  # entropy
     low = (jnp.minimum(rows.reward.min(), 0) - lam * most) / (1 - gamma)
     high = (jnp.maximum(rows.reward.max(), 0) + lam * most) / (1 - gamma)
