@@ -28,6 +28,11 @@ NETWORKS = {
 }
 
 
+@jax.jit
+def _soft_V(mdp: FiniteMDP) -> jax.Array:
+    return soft_optimum(mdp, LAM).V
+
+
 def path(mdp: FiniteMDP, T: int, seed: int) -> Dataset:
     """One path of T steps of pi_b."""
     rng = np.random.default_rng(seed)
@@ -52,14 +57,14 @@ def empirical(mdp: FiniteMDP, data: Dataset, T: int) -> jax.Array:
     d = data.data
     cells = (np.asarray(d.obs[:T]) * ACTIONS + np.asarray(d.action[:T])) * STATES + np.asarray(d.next_obs[:T])
     counts = np.bincount(cells, minlength=STATES * ACTIONS * STATES).reshape(STATES, ACTIONS, STATES)
-    return soft_optimum(empirical_mdp(mdp, jnp.asarray(counts)), LAM).V
+    return _soft_V(empirical_mdp(mdp, jnp.asarray(counts)))
 
 
 def measure(seed: int) -> Row:
     errors = []
     for i in range(PATHS):
         mdp = garnet(jax.random.fold_in(jax.random.key(seed), i), STATES, ACTIONS, gamma=GAMMA)
-        data, V = path(mdp, LENGTHS[-1], seed * PATHS + i), soft_optimum(mdp, LAM).V
+        data, V = path(mdp, LENGTHS[-1], seed * PATHS + i), _soft_V(mdp)
         errors.append([float(jnp.abs(empirical(mdp, data, T) - V).max()) for T in LENGTHS])
     x = np.log(LENGTHS) - np.log(LENGTHS).mean()
     slopes = np.log(errors) @ x / (x @ x)
@@ -72,7 +77,7 @@ def measure_networks(seed: int, T: int = 10_000, updates: int = 12_800) -> Row:
     data = path(mdp, T, seed * PATHS)
     agent = SBEED(seed=seed, **NETWORKS).fit(data, updates)
     found = agent._learned().V(jnp.eye(STATES))[..., 0]
-    V, V_hat = soft_optimum(mdp, LAM).V, empirical(mdp, data, T)
+    V, V_hat = _soft_V(mdp), empirical(mdp, data, T)
     gaps = {"statistical": V_hat - V, "optimisation": found - V_hat, "total": found - V}
     return {
         "study": "garnet, networks",

@@ -324,7 +324,7 @@ def test_a_config_that_cannot_run_is_refused_in_one_line(fields, complaint):
 
 
 def test_an_unknown_preset_is_refused_with_the_names():
-    with pytest.raises(ValueError, match="preset: must be one of default, paper, paper-on-policy, got 'fast'"):
+    with pytest.raises(ValueError, match="preset: must be one of default, paper, paper-on-policy, offline, got 'fast'"):
         agent.SBEED.preset("fast", BOX)
 
 

@@ -160,6 +160,11 @@ def _tell(
         action, log_pi = distribution.sample(k)
         return Q(net, obs, action) - lam * log_pi
 
+    # No policy is worth more than the best reward for ever, nor less than the worst, whatever Q says of unseen actions.
+    most = jnp.log(spec.action_size) if discrete else spec.action_size * jnp.log(2.0)  # entropy
+    low = (jnp.minimum(rows.reward.min(), 0) - lam * most) / (1 - gamma)
+    high = (jnp.maximum(rows.reward.max(), 0) + lam * most) / (1 - gamma)
+
     def batch(k: Key) -> Transition:
         index = jax.random.randint(k, (BATCH,), 0, rows.reward.shape[0])
         return jax.tree.map(lambda x: x[index], rows)
@@ -168,7 +173,7 @@ def _tell(
         net, slow, opt = carry
         k_batch, k_draw = jax.random.split(jax.random.fold_in(k_fit, i))
         b = batch(k_batch)
-        goal = b.reward + gamma * jnp.where(b.terminated, 0, V(slow, b.next_obs, k_draw))
+        goal = b.reward + gamma * jnp.where(b.terminated, 0, jnp.clip(V(slow, b.next_obs, k_draw), low, high))
         g = eqx.filter_grad(lambda net: jnp.mean(((Q(net, b.obs, b.action) - goal) / scale) ** 2))(net)
         left = jnp.asarray(1 - i / updates, jnp.float32)
         net, opt = stepped(optimizer("adam", STEP_SIZE * left), net, opt, g)
@@ -189,7 +194,8 @@ def _tell(
     draws = 1 if discrete else 8
     keys = jax.random.split(k_look, draws)
     v, v_next = (
-        jnp.mean(jax.vmap(lambda k, obs=obs: V(net, obs, k))(keys), axis=0) for obs in (rows.obs, rows.next_obs)
+        jnp.clip(jnp.mean(jax.vmap(lambda k, obs=obs: V(net, obs, k))(keys), axis=0), low, high)
+        for obs in (rows.obs, rows.next_obs)
     )
     return Told(Q(net, rows.obs, rows.action), v, v_next, policy.log_prob(rows.obs, rows.action) - log_b)
 
