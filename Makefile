@@ -80,7 +80,7 @@ install: .venv/.installed
 # Rewrites requirements.txt from pyproject.toml: the newest versions that fit, with hashes and without an index.
 lock:
 	$(PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install --quiet pip-tools
-	.venv-lock/bin/pip-compile --quiet --upgrade --extra dev --extra plot --extra mujoco --extra video --extra ray --extra tune --generate-hashes --strip-extras --no-annotate \
+	.venv-lock/bin/pip-compile --quiet --upgrade --extra dev --extra plot --extra mujoco --extra video --extra ray --extra tune --extra minari --generate-hashes --strip-extras --no-annotate \
 		--no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --output-file requirements.txt pyproject.toml
 	.venv-lock/bin/pip-compile --quiet --upgrade --unsafe-package torch --unsafe-package setuptools --generate-hashes --strip-extras --no-annotate \
 		--no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --output-file benchmarks/requirements.txt benchmarks/requirements.in
