@@ -17,6 +17,7 @@ from sbeed.training.checkpoints import Checkpoint, Checkpoints, steps_of
 from sbeed.training.collect import Unrepeatable
 from sbeed.training.members import Members
 from sbeed.training.sources import spec_of
+from sbeed.training.standing import check_same_run
 from sbeed.training.tensors import DamagedModel
 from sbeed.training.trainer import Trainer
 from tests.training.counting import COUNTING, CountingConfig
@@ -282,6 +283,13 @@ def test_another_run_s_checkpoint(tmp_path, fields, complaint):
     checkpoint = _stop(trainer, tmp_path)
     with pytest.raises(ValueError, match=complaint):
         _make(**fields).restore(checkpoint)
+
+
+def test_a_checkpoint_older_than_a_setting_did_what_its_default_does():
+    found, defaults = {"agent": "sbeed", "config": {"k": 1}}, {"k": 3, "new": 2}
+    check_same_run(found, {"agent": "sbeed", "config": {"k": 1, "new": 2}}, defaults)
+    with pytest.raises(ValueError, match="its new is 2, here it is 5"):
+        check_same_run(found, {"agent": "sbeed", "config": {"k": 1, "new": 5}}, defaults)
 
 
 @pytest.mark.parametrize(

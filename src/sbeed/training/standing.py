@@ -54,10 +54,14 @@ def read_standing(found: Any, members: int) -> Standing:
         return standing
 
 
-def check_same_run(found: Any, here: Mapping[str, Any]) -> None:
-    """A ValueError that names the first thing in which a checkpoint's run is not this one."""
+def check_same_run(found: Any, here: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
+    """A ValueError that names the first thing in which a checkpoint's run is not this one.
+
+    defaults: of the config's fields. A checkpoint that does not know a field is older than it, and did what its default
+    does.
+    """
     with _complaints():
-        known = {**found, **found["config"]}
+        known = {**defaults, **found, **found["config"]}
     for name, value in {**here, **here["config"]}.items():
         if name != "config" and known.get(name) != value:
             raise ValueError(

@@ -416,7 +416,7 @@ class Trainer:
                 f"restart_episodes: {self.spec.name} is in the checkpoint itself, and its episodes go on as they were"
             )
         about, members = checkpoint.about, len(self.seeds)
-        check_same_run(about.get("run"), self._identity())
+        check_same_run(about.get("run"), self._identity(), plain(asdict(type(self.config)())))
         standing = read_standing(about.get("standing"), members)
         if (standing.step, min(standing.written, self.config.replay_capacity)) != (checkpoint.step, checkpoint.held):
             raise DamagedModel(f"'{checkpoint.path}' is not a checkpoint of ours: its counters contradict each other")
@@ -458,7 +458,7 @@ class Trainer:
                 "env": asdict(self.spec),
                 "noise": self._noise,
                 "on the device": self._collector is None,
-                **({} if self.data is None else {"data": self.data}),
+                "data": self.data,
                 "seeds": self.seeds,
                 "variants": [{name: float(value) for name, value in one.items()} for one in self.variants],
                 "config": asdict(self.config),
