@@ -26,7 +26,7 @@ def _own_cache(tmp_path_factory, monkeypatch):
         (not_finite, range(200, 208)),
         (disk, range(100, 106)),
         (toggles, range(0, toggles.COUNT, 4)),
-        (golden, range(5)),
+        (golden, range(len(golden.CASES))),
     ],
     ids=lambda given: getattr(given, "NAME", ""),
 )

@@ -11,7 +11,7 @@ from sbeed.agents.configs import CONFIGS
 from sbeed.agents.knobs import check_ranges, knob, with_fields
 from sbeed.cli.console import complaints
 from sbeed.cli.flags import flags_of, given
-from sbeed.cli.train import faults, print_scores
+from sbeed.cli.train import faults, new_run
 
 if TYPE_CHECKING:
     from sbeed.training.rundir import Row, RunDir
@@ -55,21 +55,13 @@ class Fit:
     settings: Any  # flags of the algorithm's own (`fit_command`)
 
     def __call__(self) -> int:
-        from sbeed.training.rundir import RunDir
-
         with complaints(ValueError):
             plan = with_fields(FitPlan(), given(self.plan))
             check_ranges(plan)
             changes = given(self.settings)
             if plan.agent in CONFIGS:
                 check_ranges(with_fields(CONFIGS[plan.agent](), changes))
-        with contextlib.ExitStack() as stack:
-            with complaints(OSError):
-                run = stack.enter_context(RunDir(self.out))
-            rows = self._record(run, plan, changes)
-        print_scores(rows)
-        print(self.out)
-        return 0
+        return new_run(self.out, lambda run: self._record(run, plan, changes))
 
     def _record(self, run: "RunDir", plan: FitPlan, changes: dict[str, Any]) -> "list[Row]":
         from gymnasium.error import Error as GymnasiumError

@@ -1,7 +1,7 @@
 """`sbeed train`: every setting is a flag, and a key of a YAML or JSON file."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, make_dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -97,16 +97,8 @@ class Train(Asking):
     """Train agents; leaves their final models, config.yaml, metrics.jsonl, TensorBoard events and a learning curve."""
 
     def __call__(self) -> int:
-        from sbeed.training.rundir import RunDir
-
         plan, changes = self.merged()
-        with contextlib.ExitStack() as stack:
-            with complaints(OSError):  # before anything that takes time: who comes second knows at once
-                run = stack.enter_context(RunDir(self.out))
-            rows = self._record(run, plan, changes)
-        print_scores(rows)
-        print(self.out)
-        return 0
+        return new_run(self.out, lambda run: self._record(run, plan, changes))
 
     def _record(self, run: "RunDir", plan: Plan, changes: dict[str, Any]) -> "list[Row]":
         from gymnasium.error import Error as GymnasiumError
@@ -176,6 +168,19 @@ class Resume:
         print_scores(rows)
         print(self.run)
         return 0
+
+
+def new_run(out: Path, fill: "Callable[[RunDir], list[Row]]") -> int:
+    """Have the directory of a new run filled, and print what came of it; the exit code."""
+    from sbeed.training.rundir import RunDir
+
+    with contextlib.ExitStack() as stack:
+        with complaints(OSError):  # before anything that takes time: who comes second knows at once
+            run = stack.enter_context(RunDir(out))
+        rows = fill(run)
+    print_scores(rows)
+    print(out)
+    return 0
 
 
 def check_workers(workers: int) -> None:
