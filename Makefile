@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo theory results bench bench-learning bench-baselines bench-reliability test test-browser install lint types imports pytest lock wheel clean
+.PHONY: demo theory results bench bench-learning bench-baselines bench-offline bench-reliability test test-browser install lint types imports pytest lock wheel clean
 
 # Pendulum from nothing to solved; small networks suffice for it.
 demo: install
@@ -32,6 +32,10 @@ bench-learning: install .venv-bench/.installed
 # Our TRPO, DDPG and SAC beside those that everybody uses: trains what is missing, and results/baselines. Takes hours.
 bench-baselines: install .venv-bench/.installed
 	@$(BIN)/python -m benchmarks.baselines
+
+# What can be learned from fixed data: measures what is missing, and results/offline.
+bench-offline: install
+	@$(BIN)/python -m benchmarks.offline
 
 # What may happen to a run, done to it many times over: a table, and results/reliability.
 bench-reliability: install
@@ -77,6 +81,13 @@ install: .venv/.installed
 	.venv-bench/bin/pip install --quiet --require-hashes -r benchmarks/requirements.txt
 	@touch $@
 
+# d3rlpy's, which wants an older gymnasium than everybody else.
+.venv-d3rlpy/.installed: benchmarks/offline/requirements.txt
+	@test -x .venv-d3rlpy/bin/python || $(PYTHON) -m venv .venv-d3rlpy
+	.venv-d3rlpy/bin/pip install --quiet $$(grep ^torch== benchmarks/offline/requirements.in)
+	.venv-d3rlpy/bin/pip install --quiet --require-hashes -r benchmarks/offline/requirements.txt
+	@touch $@
+
 # Rewrites requirements.txt from pyproject.toml: the newest versions that fit, with hashes and without an index.
 lock:
 	$(PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install --quiet pip-tools
@@ -84,10 +95,12 @@ lock:
 		--no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --output-file requirements.txt pyproject.toml
 	.venv-lock/bin/pip-compile --quiet --upgrade --unsafe-package torch --unsafe-package setuptools --generate-hashes --strip-extras --no-annotate \
 		--no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --output-file benchmarks/requirements.txt benchmarks/requirements.in
+	.venv-lock/bin/pip-compile --quiet --upgrade --unsafe-package torch --unsafe-package setuptools --generate-hashes --strip-extras --no-annotate \
+		--no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --output-file benchmarks/offline/requirements.txt benchmarks/offline/requirements.in
 	rm -rf .venv-lock
 
 wheel: install
 	$(BIN)/python -m build --wheel --no-isolation
 
 clean:
-	rm -rf .venv .venv-bench out dist build
+	rm -rf .venv .venv-bench .venv-d3rlpy out dist build

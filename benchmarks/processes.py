@@ -17,6 +17,7 @@ from typing import Any, Self
 
 ROOT = Path(__file__).parent.parent
 PEERS = ROOT / ".venv-bench/bin/python"
+D3RLPY = ROOT / ".venv-d3rlpy/bin/python"
 CORES = len(os.sched_getaffinity(0))
 SETTLE = 0.3  # seconds: a library's threads spin for a while before they sleep
 
@@ -27,14 +28,21 @@ class System:
     """One process."""
 
     def __init__(
-        self, module: str, *arguments: Any, peer: bool = False, device: str = "cpu", **environment: str
+        self,
+        module: str,
+        *arguments: Any,
+        peer: bool = False,
+        python: Path = PEERS,
+        device: str = "cpu",
+        **environment: str,
     ) -> None:
-        """device: of jax; "" for whatever it finds. environment: variables of the process.
+        """python: a peer's. device: of jax; "" for whatever it finds. environment: variables of the process.
 
         Nothing compiled before is found again: its cache directory is its own.
         """
-        if peer and not PEERS.exists():
-            raise SystemExit("the peers' environment is missing: `make bench` builds it")
+        if peer and not python.exists():
+            place = python.parent.parent.name
+            raise SystemExit(f"the peers' environment is missing: `make {place}/.installed` builds it")
         self._cache = tempfile.TemporaryDirectory()
         variables = {
             **{name: value for name, value in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"},
@@ -42,7 +50,7 @@ class System:
             "XDG_CACHE_HOME": self._cache.name,
             **environment,
         }
-        command = [PEERS if peer else sys.executable, "-m", f"benchmarks.systems.{module}", *map(str, arguments)]
+        command = [python if peer else sys.executable, "-m", f"benchmarks.systems.{module}", *map(str, arguments)]
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         self._began = time.perf_counter()
         self._process = subprocess.Popen(command, cwd=ROOT, env=variables, **pipes)

@@ -33,6 +33,35 @@ def test_slopes_are_pooled_over_paths():
     assert "Not measured." in text  # all else
 
 
+def _medium(system, seed, score, **more):
+    return {
+        "study": page.MEDIUM,
+        "task": "hopper",
+        "kind": "medium",
+        "system": system,
+        "seed": seed,
+        "return": score,
+    } | (more | ORIGIN)
+
+
+def test_systems_are_held_against_the_behaviour_s_own_mean():
+    fitted = [_medium("offline", seed, 1000 + seed, hidden=[128, 128], updates=300_000) for seed in range(5)]
+    text = page.readme([_medium("behaviour", 0, 1001.0), *fitted, _medium("cql", 0, 900.0, updates=300_000)])
+    lines = [" ".join(line.split()) for line in text.splitlines() if line.startswith("| hopper")]
+    assert lines == [
+        "| hopper | medium | behaviour | – | 1001 | 1001 | – |",
+        "| hopper | medium | cql | 300,000 | 900 | 900 | **below** so far (1 of 5 seeds) |",
+        "| hopper | medium | offline 128x128 | 300,000 | 1002 | 1000 1001 1002 1003 1004 | above |",
+    ]
+
+
+@pytest.mark.parametrize(("seconds", "verdict"), [([20, 59.5], "met"), ([20, 61], "**missed**")])
+def test_the_worst_epoch_counts(seconds, verdict):
+    some = [{"study": "epoch", "seed": i, "processor_seconds": one, **ORIGIN} for i, one in enumerate(seconds)]
+    line = next(line for line in page.readme(some).splitlines() if line.startswith("| one epoch"))
+    assert line.rstrip(" |").endswith(verdict)
+
+
 def test_the_committed_page_is_of_the_committed_rows():
     place = ROOT / "results/offline"
     assert (place / "README.md").read_text() == page.readme(rows.read(place / "rows.jsonl"))

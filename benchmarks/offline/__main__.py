@@ -21,6 +21,7 @@ STUDIES: dict[str, Callable[[int], Row]] = {
     "garnet, networks": garnet.measure_networks,
     **{f"values, {name}": partial(values.measure, name) for name in values.TASKS},
     "loading": loading.measure,
+    "epoch": loading.measure_epoch,
 }
 
 

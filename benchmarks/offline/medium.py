@@ -1,60 +1,164 @@
-"""Learning from what our own agents did: `python -m benchmarks.offline.medium DATA --env Hopper-v5`
+"""Learning from what our own agents did, in slices: each command goes on where it was broken off.
 
-For a dataset that `sbeed record` made of our runs: the presets `offline` and `default`, and a clone of the behaviour
-alone, beside what the behaviour earned. docs/offline.md has the commands that make such datasets.
+python -m benchmarks.offline.medium record hopper medium --policy runs/hopper-150000
+python -m benchmarks.offline.medium fit hopper medium offline --minutes 20
+python -m benchmarks.offline.medium peer hopper medium td3+bc --seed 0 --minutes 20
+
+Datasets, runs and the peers' models lie in out/offline; what is finished becomes rows of results/offline. A population
+goes on bit for bit, a peer with other draws of its batches.
 """
 
 import argparse
-import tempfile
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from benchmarks import rows
 from benchmarks.__main__ import commit, machine
-from sbeed import SBEED, load_dataset
+from benchmarks.offline import page
+from benchmarks.processes import D3RLPY, ROOT, System
+from sbeed import load_dataset
 from sbeed.data.dataset import Dataset
+from sbeed.training.collect import Evaluator
 from sbeed.training.datafiles import fingerprint
-from sbeed.training.rundir import read_rows
+from sbeed.training.rundir import is_run, read_rows
+from sbeed.training.sources import make_host
 
-# pi begins as the clone and takes no step: one round is enough.
-SYSTEMS: dict[str, dict[str, Any]] = {
-    "offline": {"preset": "offline"},
-    "default": {"preset": "default"},
-    "clone": {"preset": "offline", "pi_step_size": 0.0, "clone_steps": 20_000},
+OUT, RESULTS = ROOT / "out/offline", ROOT / "results/offline"
+STOPPED = (143, -15)  # by our SIGTERM, in good order
+EPISODES = 20  # of a final score
+
+
+class Task(NamedTuple):
+    env: str
+    gamma: float
+
+
+TASKS = {"hopper": Task("Hopper-v5", 0.995), "halfcheetah": Task("HalfCheetah-v5", 0.99)}
+KINDS = ("medium", "medium-replay")
+# pi begins as the clone and, with steps of 0, stays.
+SYSTEMS: dict[str, list[str]] = {
+    "offline": ["--preset", "offline"],
+    "default": ["--preset", "default"],
+    "clone": ["--preset", "offline", "--pi-step-size", "0", "--clone-steps", "20000", "--updates", "1"],
 }
+PEERS = ("td3+bc", "cql")
 
 
-def measure(data: Dataset, env: str, system: str, seed: int, updates: int, **fields: Any) -> dict[str, Any]:
-    agent = SBEED(seed=seed, **SYSTEMS[system], **fields)
-    with tempfile.TemporaryDirectory() as place:
-        count = 1 if system == "clone" else updates
-        agent.fit(data, count, eval_env=env, out=Path(place) / "run", checkpoint_every=0)
-        found = read_rows(Path(place) / "run")
-    agent.close()
-    return {
-        **{"study": f"medium, {env}", "system": system, "seed": seed, "updates": count, "data": fingerprint(data)},
-        **{"data_return": float(data.returns.mean()), "return": found[-1]["return"], "origin": dict(data.origin)},
-        "curve": [[row["step"], row["return"]] for row in found],
-    }
+def record(place: Path, task: Task, given: argparse.Namespace) -> None:
+    """The behaviour's own row goes with the dataset: it is what the others are held against."""
+    asked = ["--env", task.env, "--steps", str(given.steps), "--seed", str(given.seed), "--policy"]
+    if not (place / "data").exists():
+        sbeed("record", *asked, *given.policy, "--out", str(place / "data"))
+    data = load_dataset(place / "data")
+    names = data.origin["policies"]
+    told = {"command": " ".join(["sbeed record", *asked, *names]), "transitions": len(data)}
+    add(given, data, "behaviour", given.seed, {**told, "return": float(data.returns.mean())})
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--env", required=True)
-    parser.add_argument("--updates", type=int, default=300_000)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--gamma", type=float, default=0.99)
-    parser.add_argument("--out", type=Path, default=Path("results/offline/medium.jsonl"))
-    given = parser.parse_args()
-    data = load_dataset(given.data)
-    for system in SYSTEMS:
-        for seed in range(given.seeds):
-            row = measure(data, given.env, system, seed, given.updates, gamma=given.gamma)
-            rows.write(given.out, [*rows.read(given.out), {**row, "commit": commit(), "machine": machine()}])
-            print(
-                f"{system}, seed {seed}: {row['return']:.1f}; the behaviour earned {row['data_return']:.1f}", flush=True
-            )
+def fit(place: Path, task: Task, given: argparse.Namespace) -> None:
+    """A population, one member for each seed."""
+    sizes = [str(size) for size in given.hidden]
+    run = place / "_".join([given.system, "x".join(sizes)])
+    if is_run(run):
+        finished = sbeed("resume", str(run), "--data", str(place / "data"), minutes=given.minutes)
+    else:
+        asked = ["--eval-env", task.env, "--gamma", str(task.gamma), "--seeds", str(given.seeds), "--hidden", *sizes]
+        long = ["--updates", str(given.updates), "--evaluate-every", "10000", "--final-episodes", str(EPISODES)]
+        words = ["fit", str(place / "data"), "--out", str(run), *asked, *long, *SYSTEMS[given.system]]
+        finished = sbeed(*words, minutes=given.minutes)
+    found = read_rows(run)
+    print(f"{run.name}: {found[-1]['step'] if found else 0} updates", "" if finished else "; the same command goes on")
+    for row in (row for row in found if finished and row["final"]):
+        curve = [[one["step"], one["return"]] for one in found if one["seed"] == row["seed"]]
+        told = {"hidden": given.hidden, "updates": row["step"], "return": row["return"], "curve": curve}
+        add(given, load_dataset(place / "data"), given.system, row["seed"], told)
+
+
+def peer(place: Path, task: Task, given: argparse.Namespace) -> None:
+    """d3rlpy learns in its own environment and is asked for its actions; it plays the episodes that ours play."""
+    data, arrays, model = load_dataset(place / "data"), place / "arrays.npz", place / f"{given.system}_{given.seed}.pt"
+    if not arrays.exists():
+        d = data.data
+        names = {"observations": d.obs, "actions": d.action, "rewards": d.reward, "terminals": d.terminated}
+        np.savez(arrays, **names, timeouts=d.last & ~d.terminated)
+    words = (given.system, arrays, model, "--seed", given.seed, "--gamma", task.gamma)
+    with System("offline_peer", *words, peer=True, python=D3RLPY) as running:
+        done = running.ask("train", updates=given.updates, seconds=60 * given.minutes)["updates"]
+        print(f"{model.stem}: {done} updates", "" if done >= given.updates else "; the same command goes on")
+        if done >= given.updates:
+            evaluator = Evaluator(partial(make_host, task.env), given.seed)
+            returns, _ = evaluator.play(Asked(running), EPISODES)  # type: ignore[arg-type]
+            told = {"updates": done, "return": float(np.mean(returns)), **running.hello["told"]}
+            add(given, data, given.system, given.seed, told)
+
+
+class Asked:
+    """A policy in another process; its actions are the environment's, whose box is [-1, 1]."""
+
+    def __init__(self, system: System):
+        self.system = system
+
+    def mode(self, obs: np.ndarray) -> np.ndarray:
+        return np.array(self.system.ask("act", obs=obs.tolist())["action"], np.float32)
+
+    def squash(self, action: np.ndarray) -> np.ndarray:
+        return np.clip(action, -1, 1)
+
+
+def sbeed(*words: str, minutes: float | None = None) -> bool:
+    """The command in a process of its own, stopped after so many minutes; whether it came to its end."""
+    process = subprocess.Popen([sys.executable, "-m", "sbeed", *words])
+    try:
+        code = process.wait(None if minutes is None else 60 * minutes)
+    except subprocess.TimeoutExpired:
+        process.terminate()
+        code = process.wait()
+    if code not in (0, *STOPPED):
+        raise SystemExit(code)
+    return code == 0
+
+
+def add(given: argparse.Namespace, data: Dataset, system: str, seed: int, told: Mapping[str, Any]) -> None:
+    """The row takes the place of an older one of the same; the page is written anew."""
+    name = {"study": page.MEDIUM, "task": given.task, "kind": given.kind, "system": system, "seed": seed}
+    row = {**name, "data": fingerprint(data), **told, "commit": commit(), "machine": machine()}
+    same = ("study", "task", "kind", "system", "seed", "hidden")
+    file = given.results / "rows.jsonl"
+    others = [old for old in rows.read(file) if any(old.get(key) != row.get(key) for key in same)]
+    rows.write(file, [*others, row])
+    (given.results / "README.md").write_text(page.readme(rows.read(file)))
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.offline.medium", description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    for act in (record, fit, peer):
+        one = commands.add_parser(act.__name__, help=act.__doc__)
+        one.set_defaults(act=act)
+        one.add_argument("task", choices=TASKS)
+        one.add_argument("kind", choices=KINDS)
+        one.add_argument("--out", type=Path, default=OUT)
+        one.add_argument("--results", type=Path, default=RESULTS)
+        if act is not record:
+            one.add_argument("system", choices=SYSTEMS if act is fit else PEERS)
+            one.add_argument("--updates", type=int, default=300_000)
+            one.add_argument("--minutes", type=float, default=20, help="of this slice")
+        if act is fit:
+            one.add_argument("--seeds", type=int, default=page.SEEDS)
+            one.add_argument("--hidden", type=int, nargs="+", default=[256, 256])
+        else:
+            one.add_argument("--seed", type=int, default=0)
+        if act is record:
+            one.add_argument("--steps", type=int, default=300_000)
+            one.add_argument("--policy", nargs="+", required=True, help="random, or runs' directories")
+    given = parser.parse_args(words)
+    given.act(given.out / f"{given.task}-{given.kind}", TASKS[given.task], given)
 
 
 if __name__ == "__main__":
