@@ -25,7 +25,9 @@ def measure(quick: bool) -> list[Row]:
 def _measure(agent: str, quick: bool) -> list[Row]:
     slice_ = 64 if quick else {"trpo": 16_384, "ddpg": 2_048}[agent]
     compared = AGENTS[agent]
-    fields = compared.fields | ({"steps_per_iteration": 64, "replay_capacity": 64} if quick and agent == "trpo" else {})
+    fields = compared.fields_on(ENV) | (
+        {"steps_per_iteration": 64, "replay_capacity": 64} if quick and agent == "trpo" else {}
+    )
     with on_one_core():
         ours = System("ours_training", ENV, "--agent", agent, "--seeds", 0, "--fields", json.dumps(fields))
         peer = System("peer", compared.library, agent, ENV, 1, peer=True)

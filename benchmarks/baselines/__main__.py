@@ -75,7 +75,14 @@ def process(job: Job) -> System:
     system, agent, task, seeds = job
     if system == OURS:
         return System(
-            "ours_training", task, "--agent", agent, "--seeds", *seeds, "--fields", json.dumps(AGENTS[agent].fields)
+            "ours_training",
+            task,
+            "--agent",
+            agent,
+            "--seeds",
+            *seeds,
+            "--fields",
+            json.dumps(AGENTS[agent].fields_on(task)),
         )
     return System("peer", AGENTS[agent].library, agent, task, 1, "--seed", *seeds, peer=True)
 

@@ -69,6 +69,7 @@ def settings(agent: str, config: Any) -> dict[str, Any]:
             "batch of V": config.V_batch_size,
             "steps of a round": config.steps_per_iteration,
             "updates of V": config.V_updates,
+            "KL radius": round(config.kl_radius, 6),
             "gamma": config.gamma,
         }
     of_sbeed = {"k": config.k, "long targets": config.long_targets or config.batch_size} if agent == "sbeed" else {}

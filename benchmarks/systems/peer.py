@@ -70,6 +70,7 @@ def settings(agent: str, model: Any) -> dict[str, Any]:
             "steps of a round": model.n_steps,
             "epochs of V": model.n_critic_updates,
             "conjugate gradients": model.cg_max_steps,
+            "KL radius for each dimension of an action": model.target_kl,
             "gamma": model.gamma,
         }
     hidden = getattr(model.policy, "net_arch", None) or model.policy.net_arch_pi

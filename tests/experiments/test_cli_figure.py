@@ -22,7 +22,7 @@ class Pretending:
     name, slots = "local", 2
     outcome = Outcome("done")
 
-    def __init__(self, slots=None):
+    def __init__(self, slots=None, members=1):
         self._running = []
 
     def start(self, task):

@@ -230,3 +230,11 @@ def test_nothing_there(tmp_path):
     for path in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(FileNotFoundError, match=str(path)):
             results.read_results(path)
+
+
+def test_the_members_of_a_population_are_runs_of_their_own(tmp_path):
+    kept, lost = rows_of([1.0, 2.0, 3.0]), rows_of([1.0, 2.0, 9.0], seed=1)[:2]
+    write_run(tmp_path, "both", CONFIG, [*kept, *lost])
+    (tmp_path / "runs" / "both" / "result.json").write_text('{"outcome": "finished", "lost": [1], "return": 3.0}')
+    figure = results.read_figure(write_figure(tmp_path, [_panel(("a", 0, "both"), ("a", 1, "both"))]))
+    assert [(run.final, run.diverged) for run in figure.runs] == [(3.0, False), (None, True)]

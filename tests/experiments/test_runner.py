@@ -163,6 +163,20 @@ def test_a_figure_says_what_it_shows(tmp_path):
         run_figure(_figure(), tmp_path, Scripted(), seeds=2, scale="full", show=Silent())
 
 
+def test_the_seeds_of_a_curve_may_be_one_run(tmp_path):
+    executor = Scripted(DONE)
+    run_figure(_figure(), tmp_path, executor, seeds=2, scale="smoke", show=Silent(), together=True)
+    (panel,) = json.loads((tmp_path / "figure.json").read_text())["panels"]
+    assert [(run["label"], run["seed"]) for run in panel["runs"]] == [
+        ("one", 0),
+        ("one", 1),
+        ("other", 0),
+        ("other", 1),
+    ]
+    assert {run["id"] for run in panel["runs"]} == {path.name for path in (tmp_path / "runs").iterdir()}
+    assert executor.started == [0]
+
+
 def test_a_preset_that_has_changed_since_is_found(tmp_path):
     ((_, run),) = runs_of(_figure(), 1)[:1]
     path = tmp_path / "runs" / run.id
@@ -204,6 +218,18 @@ def test_a_killed_worker_costs_nothing_but_time(undisturbed, tmp_path):
     assert finish(tasks, Local(2), killer) == []
     assert [len(kills) - 1 for kills in killer.kills.values()] == [2, 2]
     assert [_rows(task) for task in tasks] == undisturbed
+
+
+def test_a_population_has_the_rows_of_its_members(undisturbed, tmp_path):
+    run = Run(SPEC_OF_ALL, 0, members=2)
+    task = Task("both", run, tmp_path / "runs" / run.id)
+    task.path.parent.mkdir()
+    assert finish([task], Local(1), Silent()) == []
+    rows = _rows(task)
+    assert [[row for row in rows if row["seed"] == seed] for seed in run.seeds] == undisturbed
+    result = json.loads((task.path / RESULT).read_text())
+    assert result["lost"] == []
+    assert result["return"] == pytest.approx(sum(rows[-1]["return"] for rows in undisturbed) / 2)
 
 
 def finish_with_ray(out):

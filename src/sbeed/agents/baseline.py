@@ -31,7 +31,7 @@ def init(config: RoundConfig, spec: EnvSpec, key: Key) -> tuple[Baseline, optax.
     """V and its optimiser's state."""
     if config.V == "linear":
         return linear(config, spec, key), ()
-    V = MLP((spec.observation_size, *config.hidden, 1), key=key, activation=config.activation)
+    V = MLP((spec.observation_size, *config.hidden, 1), key=key, activation=config.activation, orthogonal=True)
     return V, optimizer("adam", config.V_step_size).init(V)
 
 

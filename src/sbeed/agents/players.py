@@ -41,14 +41,16 @@ def make_policy(
     activation: str,
     features: int,
     initial_std: Scalar,
+    orthogonal: bool = False,
 ) -> Policy:
-    """kind: "mlp", "rbf" (linear in random features) or "table" (of discrete observations)."""
+    """kind: "mlp", "rbf" (linear in random features) or "table" (of discrete observations). orthogonal: MLP's."""
     box = spec.action_kind == "box"
     log_std = jnp.full(spec.action_size, jnp.log(initial_std), jnp.float32)
     if kind == "mlp":
         outputs = 2 * spec.action_size if box and squash else spec.action_size
         # A small last layer: the first policy is nearly the same in every state.
-        net = MLP((spec.observation_size, *hidden, outputs), key=key, activation=activation, last_scale=0.01)
+        sizes = (spec.observation_size, *hidden, outputs)
+        net = MLP(sizes, key=key, activation=activation, last_scale=0.01, orthogonal=orthogonal)
         if not box:
             return Categorical(net)
         return TanhGaussian(net) if squash else Gaussian(net, log_std)

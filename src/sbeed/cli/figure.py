@@ -30,6 +30,9 @@ class Figure:
     """Runs of each curve, with the seeds 0, 1, ..."""
     only: tuple[str, ...] | None = None
     """Tasks, or panels, to run; without this flag, all."""
+    together: bool = False
+    """Train the seeds of a curve as one population, in one program: what a GPU wants. One population for as many cores
+    as it has members; on a GPU their numbers are close to those of runs alone, not equal to them."""
     executor: Literal["local", "ray"] = "local"
     """Where: processes of this machine, one for each core, or tasks of a Ray cluster."""
     address: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT", help_behavior_hint="")] = None
@@ -67,6 +70,7 @@ class Figure:
             f"must lie in 1..{MOST_SEEDS}, got {self.seeds}",
         )
         figure, seeds = self._asked()
+        require("--together", not self.together or self.executor == "local", "is for --executor local")
         make_directory("--out", out)
         from sbeed.experiments import runner
         from sbeed.experiments.progress import bars
@@ -75,10 +79,12 @@ class Figure:
         with (
             complaints(ValueError, OSError),
             locked(out),
-            executing(self.executor, self.address) as executor,
+            executing(self.executor, self.address, members=seeds if self.together else 1) as executor,
             bars(self.name) as show,
         ):
-            failures = runner.run_figure(figure, out, executor, seeds=seeds, scale=self.scale, show=show)
+            failures = runner.run_figure(
+                figure, out, executor, seeds=seeds, scale=self.scale, show=show, together=self.together
+            )
         for path in (out / runner.FIGURE, *_draw(out)):
             print(path)
         if failures:
@@ -99,13 +105,13 @@ class Figure:
 
 
 @contextmanager
-def executing(name: str, address: str | None, slots: int | None = None) -> "Iterator[Executor]":
-    """The executor of that name; however the block ends, nothing of it goes on running."""
+def executing(name: str, address: str | None, slots: int | None = None, *, members: int = 1) -> "Iterator[Executor]":
+    """The executor of that name; however the block ends, nothing of it goes on running.   members: of each run"""
     from sbeed.experiments import executors
 
     require("--address", address is None or name == "ray", "is for --executor ray")
     if name == "local":
-        executor: Executor = executors.Local(slots)
+        executor: Executor = executors.Local(slots, members=members)
     else:
         require("--executor", find_spec("ray") is not None, "needs ray: pip install 'sbeed[ray]'")
         with complaints(ConnectionError, RuntimeError, ValueError):

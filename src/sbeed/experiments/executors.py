@@ -49,9 +49,18 @@ class Executor(Protocol):
 
 def one_thread(environment: Mapping[str, str]) -> dict[str, str]:
     """The variables of a process that computes on one core, whatever else the machine has."""
+    return {"JAX_PLATFORMS": environment.get("JAX_PLATFORMS", "cpu"), **_one_thread_each(environment)}
+
+
+def on_any_device(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a population, which may have a GPU, though not for itself alone."""
+    return {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", **_one_thread_each(environment)}
+
+
+def _one_thread_each(environment: Mapping[str, str]) -> dict[str, str]:
     flags = f"{environment.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    return {"JAX_PLATFORMS": environment.get("JAX_PLATFORMS", "cpu"), "XLA_FLAGS": flags.strip(), **threads}
+    return {"XLA_FLAGS": flags.strip(), **threads}
 
 
 def cores() -> int:
@@ -65,9 +74,10 @@ class _Process:
     def __init__(self, task: Task):
         self.task = task
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115  as long as the process runs
+        variables = one_thread if task.run.members == 1 else on_any_device
         self.process = subprocess.Popen(
             [sys.executable, "-m", "sbeed.experiments.worker", str(task.path)],
-            env={**os.environ, **one_thread(os.environ)},
+            env={**os.environ, **variables(os.environ)},
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=self._complaints,
@@ -92,12 +102,13 @@ class _Process:
 
 
 class Local:
-    """One process for each run, as many as there are cores."""
+    """One process for each run, as many as there are cores, or fewer of populations, which need several each."""
 
     name = "local"
 
-    def __init__(self, slots: int | None = None):
-        self.slots = slots or cores()
+    def __init__(self, slots: int | None = None, members: int = 1):
+        """members: of each run."""
+        self.slots = slots or max(1, cores() // members)
         self._running: dict[Path, _Process] = {}
 
     def start(self, task: Task) -> None:

@@ -131,9 +131,11 @@ def read_figure(path: Path) -> Figure:
         raise ValueError(f"'{file}' is no figure of ours: {reason}") from None
     if (path / RUNS).is_symlink():
         raise ValueError(f"'{path / RUNS}' is a link, which may lead anywhere")
-    read = {run.id: _read_run(path / RUNS / run.id, run) for run in figure.runs}  # one may be in several panels
+    read = {
+        (run.id, run.seed): _read_run(path / RUNS / run.id, run) for run in figure.runs
+    }  # one may be in several panels
     panels = [
-        panel._replace(runs=tuple(read[run.id]._replace(label=run.label) for run in panel.runs))
+        panel._replace(runs=tuple(read[run.id, run.seed]._replace(label=run.label) for run in panel.runs))
         for panel in figure.panels
     ]
     return figure._replace(panels=tuple(panels))
@@ -167,7 +169,7 @@ def _read_run(path: Path, run: Run) -> Run:
         raise ValueError(f"'{path}' is a link, which may lead anywhere")
     if (path / RESULT).exists():
         result = _read_json(path / RESULT)
-        run = run._replace(diverged=isinstance(result, dict) and result.get("outcome") == "diverged")
+        run = run._replace(diverged=isinstance(result, dict) and _diverged(result, run.seed))
     if (path / rundir.CONFIG).exists():
         run = run._replace(config=rundir.parse_config(_text(path / rundir.CONFIG), path / rundir.CONFIG))
     rows, file = [], path / rundir.METRICS
@@ -185,6 +187,12 @@ def _read_run(path: Path, run: Run) -> Run:
         final=rows[-1]["return"] if over and not run.diverged else None,
         seconds=rows[-1]["seconds"],
     )
+
+
+def _diverged(result: Mapping[str, Any], seed: int) -> bool:
+    """Of a population perhaps some members alone."""
+    lost = result.get("lost")
+    return result.get("outcome") == "diverged" or (isinstance(lost, list) and seed in lost)
 
 
 def _checked(row: Mapping[str, Any], file: Path) -> dict[str, Any]:

@@ -37,17 +37,22 @@ class Show(Protocol):
     def say(self, line: str) -> None: ...
 
 
-def run_figure(figure: Figure, out: Path, executor: Executor, *, seeds: int, scale: str, show: Show) -> list[str]:
-    """Leaves figure.json and runs/<id>/ in `out`; returns a line for each run that could not be finished."""
+def run_figure(
+    figure: Figure, out: Path, executor: Executor, *, seeds: int, scale: str, show: Show, together: bool = False
+) -> list[str]:
+    """Leaves figure.json and runs/<id>/ in `out`; returns a line for each run that could not be finished.
+
+    together: a curve's seeds are one run, a population.
+    """
     path, began = out / FIGURE, time.perf_counter()
     seconds = _earlier_seconds(path, figure.name, scale)
-    tasks = [Task(title, run, out / RUNS / run.id) for title, run in runs_of(figure, seeds)]
+    tasks = [Task(title, run, out / RUNS / run.id) for title, run in runs_of(figure, seeds, together=together)]
     check_settings(tasks)
     (out / RUNS).mkdir(exist_ok=True)
     about = {
         "name": figure.name,
         "title": figure.title,
-        "panels": shown(figure, seeds),
+        "panels": shown(figure, seeds, together=together),
         "scale": scale,
         "executor": executor.name,
         "machine": machine(),

@@ -13,10 +13,18 @@ from sbeed.training.run import RunSpec
 
 @dataclass(frozen=True)
 class Run:
-    """A run with its seed. What it is names it: the same run has the same id, wherever it is asked for."""
+    """A run with its seed, or with several from it on, whose members train as one population.
+
+    What it is names it: the same run has the same id, wherever it is asked for.
+    """
 
     spec: RunSpec
     seed: int
+    members: int = 1
+
+    @property
+    def seeds(self) -> range:
+        return range(self.seed, self.seed + self.members)
 
     @property
     def id(self) -> str:
@@ -28,18 +36,18 @@ class Run:
 def describe(run: Run) -> dict[str, Any]:
     """The run as JSON knows it."""
     changes = {name: list(value) if isinstance(value, tuple) else value for name, value in run.spec.fields.items()}
-    return {**asdict(run.spec), "fields": changes, "seed": run.seed}
+    return {**asdict(run.spec), "fields": changes, "seed": run.seed, "members": run.members}
 
 
 def read_run(found: Mapping[str, Any]) -> Run:
     """The run that `describe` gave; a ValueError in one line if there is none. Nothing is made of it yet."""
     names = {field.name for field in fields(RunSpec)} - {"fields"}
     changes = found.get("fields")
-    if not isinstance(changes, dict) or set(found) != {*names, "fields", "seed"}:
+    if not isinstance(changes, dict) or set(found) != {*names, "fields", "seed", "members"}:
         raise ValueError("not a run of ours")
     changes = {name: tuple(value) if isinstance(value, list) else value for name, value in changes.items()}
     spec = with_fields(RunSpec("", fields=changes), {name: found[name] for name in names})
-    return Run(spec, count("seed", found["seed"], low=0))
+    return Run(spec, count("seed", found["seed"], low=0), count("members", found["members"], low=1))
 
 
 class Curve(NamedTuple):
@@ -62,18 +70,24 @@ class Figure(NamedTuple):
     panels: tuple[Panel, ...]
 
 
-def runs_of(figure: Figure, seeds: int) -> list[tuple[str, Run]]:
+def runs_of(figure: Figure, seeds: int, *, together: bool = False) -> list[tuple[str, Run]]:
     """Every run once, whoever shows it, with what to call it; the first seed of all curves comes first."""
     found: dict[str, tuple[str, Run]] = {}
-    for seed in range(seeds):
+    for seed in range(1 if together else seeds):
         for panel in figure.panels:
             for curve in panel.curves:
-                run = Run(curve.spec, seed)
-                found.setdefault(run.id, (f"{panel.env} {curve.label} seed {seed}", run))
+                run = _holding(curve, seed, seeds, together)
+                title = f"{panel.env} {curve.label} " + (f"{seeds} seeds" if together else f"seed {seed}")
+                found.setdefault(run.id, (title, run))
     return list(found.values())
 
 
-def shown(figure: Figure, seeds: int) -> list[dict[str, Any]]:
+def _holding(curve: Curve, seed: int, seeds: int, together: bool) -> Run:
+    """The run of that seed."""
+    return Run(curve.spec, 0, seeds) if together else Run(curve.spec, seed)
+
+
+def shown(figure: Figure, seeds: int, *, together: bool = False) -> list[dict[str, Any]]:
     """The panels of figure.json: which runs are drawn where."""
     return [
         {
@@ -81,7 +95,7 @@ def shown(figure: Figure, seeds: int) -> list[dict[str, Any]]:
             "env": panel.env,
             "x": panel.x,
             "runs": [
-                {"label": curve.label, "seed": seed, "id": Run(curve.spec, seed).id}
+                {"label": curve.label, "seed": seed, "id": _holding(curve, seed, seeds, together).id}
                 for curve in panel.curves
                 for seed in range(seeds)
             ],

@@ -50,7 +50,7 @@ def work(path: Path, run: Run) -> Outcome:
     except (ValueError, OSError, GymnasiumError, ImportError, Unrepeatable) as error:
         return Outcome("refused", _one_line(error))
     write_json(path / SPEC, describe(run))
-    write_json(path / RESULT, _result(path, diverged))
+    write_json(path / RESULT, _result(path, run, diverged))
     for place in (CHECKPOINTS, REPLAY):  # nobody goes on from them any more, and a replay is large
         shutil.rmtree(path / place, ignore_errors=True)
     (path / PROGRESS).unlink(missing_ok=True)
@@ -74,10 +74,10 @@ def _finish(path: Path, run: Run) -> str:
     try:
         with RunDir(path, resume=True) as place:
             if place.goes_on:
-                pursue(place, env=run.spec.env, on_progress=hear)
+                pursue(place, env=run.spec.env, workers=_workers(run), on_progress=hear)
             else:
                 task = read_task(run.spec.env, run.spec.noise)
-                with closing(make_trainer(run.spec, seeds=[run.seed])) as trainer:
+                with closing(make_trainer(run.spec, seeds=run.seeds, workers=_workers(run))) as trainer:
                     record(place, run.spec, trainer, task, on_progress=hear)
     except FloatingPointError as error:
         path.mkdir(exist_ok=True)  # of one that has nothing to show nothing is left
@@ -86,13 +86,21 @@ def _finish(path: Path, run: Run) -> str:
     return ""
 
 
-def _result(path: Path, diverged: str) -> dict[str, Any]:
+def _workers(run: Run) -> int:
+    """A population's environments have processes of their own, for then its updates are quick and its steps are not."""
+    return run.members if run.members > 1 else 0
+
+
+def _result(path: Path, run: Run, diverged: str) -> dict[str, Any]:
+    """lost: the seeds of members that diverged."""
     rows = rundir.read_rows(path)
+    finals = {} if diverged else {row["seed"]: row["return"] for row in rows if row["final"]}
     return {
         "outcome": "diverged" if diverged else "finished",
         "message": diverged,
+        "lost": [seed for seed in run.seeds if seed not in finals],
         "step": rows[-1]["step"] if rows else 0,
-        "return": rows[-1]["return"] if rows and not diverged else None,
+        "return": sum(finals.values()) / len(finals) if finals else None,
         "seconds": rows[-1]["seconds"] if rows else 0.0,
     }
 

@@ -36,6 +36,18 @@ def _gradients(seen: tuple[Array, Array], g: Array) -> tuple[Array, Array]:
 product.defvjp(lambda x, W: (x @ W, (x, W)), _gradients)
 
 
+def _uniform(fan_in: int, fan_out: int, scale: float, key: Key) -> tuple[Array, Array]:
+    k_w, k_b = jax.random.split(key)
+    bound = fan_in**-0.5 * scale
+    W = jax.random.uniform(k_w, (fan_in, fan_out), jnp.float32, -bound, bound)
+    return W, jax.random.uniform(k_b, (fan_out,), jnp.float32, -bound, bound)
+
+
+def _orthogonal(fan_in: int, fan_out: int, scale: float, key: Key) -> tuple[Array, Array]:
+    W = jax.nn.initializers.orthogonal(scale)(key, (fan_in, fan_out), jnp.float32)
+    return W, jnp.zeros(fan_out, jnp.float32)
+
+
 class MLP(eqx.Module):
     """x -> W_n act(... act(W_1 x + b_1) ...) + b_n, with LayerNorm before each activation if asked for."""
 
@@ -52,14 +64,19 @@ class MLP(eqx.Module):
         activation: str = "relu",
         layer_norm: bool = False,
         last_scale: float = 1.0,
+        orthogonal: bool = False,
     ):
-        """sizes: input, hidden..., output. last_scale: factor on the output layer; 0 starts from the zero function."""
+        """sizes: input, hidden..., output. last_scale: factor on the output layer; 0 starts from the zero function.
+
+        Weights begin uniform, with a gain of .6, or orthogonal, with one of sqrt 2 in hidden layers and no biases.
+        """
         self.weights, self.biases = [], []
         for i, (fan_in, fan_out) in enumerate(pairwise(sizes)):
-            k_w, k_b = jax.random.split(jax.random.fold_in(key, i))
-            bound = fan_in**-0.5 * (last_scale if i == len(sizes) - 2 else 1.0)
-            self.weights.append(jax.random.uniform(k_w, (fan_in, fan_out), jnp.float32, -bound, bound))
-            self.biases.append(jax.random.uniform(k_b, (fan_out,), jnp.float32, -bound, bound))
+            draw, hidden_scale = (_orthogonal, 2**0.5) if orthogonal else (_uniform, 1.0)
+            scale = last_scale if i == len(sizes) - 2 else hidden_scale
+            W, b = draw(fan_in, fan_out, scale, jax.random.fold_in(key, i))
+            self.weights.append(W)
+            self.biases.append(b)
         self.activation = activation
         self.layer_norm = layer_norm
 
