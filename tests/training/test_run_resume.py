@@ -35,11 +35,6 @@ class Killed(BaseException):
     """The end of a process, for a test that cannot afford one."""
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path_factory, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
-
-
 def _command(out, *args, env="Pendulum-v1", steps=STEPS):
     return ["train", "--env", env, "--steps", str(steps), *SIZES.split(), *LOOKS.split(), "--out", str(out), *args]
 
