@@ -27,7 +27,7 @@ os.environ["PYTHONWARNINGS"] = f"ignore:Error reading {_HALF}"  # of the process
 
 
 def pytest_configure(config):
-    config.addinivalue_line("filterwarnings", f"ignore:Error (reading|writing) {_HALF}")  # none is written to a full disk
+    config.addinivalue_line("filterwarnings", f"ignore:Error (reading|writing) {_HALF}")  # a full disk takes none
 
 
 @pytest.fixture
