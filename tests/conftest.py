@@ -1,15 +1,33 @@
 import os
 import signal
+import tempfile
 
 import pytest
 
-# Tests run small programs once: compiling them is what takes the time. Set before jax starts.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+# Tests run small programs once: compiling them is what takes the time, most of all where fusions go through MLIR.
+# Set before jax starts.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
+# The tests keep every core busy as they are, and BLAS's threads wait for each other in loops. Set before numpy starts.
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    # What one process of this run of the tests has compiled no other compiles again: not pytest-xdist's next worker,
+    # not a command that a test starts. A new place for every run: a test sees what this code compiles to.
+    _PROGRAMS = tempfile.TemporaryDirectory(prefix="sbeed-tests-", ignore_cleanup_errors=True)
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = _PROGRAMS.name
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+    os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
 import jax
 
 jax.config.update("jax_enable_x64", True)
-jax.config.update("jax_enable_compilation_cache", False)  # a test sees what this code compiles to, nothing older
+
+# Files of that cache are not written at once: who finds half of one warns, and compiles the program itself.
+_HALF = "persistent compilation cache entry"
+os.environ["PYTHONWARNINGS"] = f"ignore:Error reading {_HALF}"  # of the processes that tests start
+
+
+def pytest_configure(config):
+    config.addinivalue_line("filterwarnings", f"ignore:Error (reading|writing) {_HALF}")  # a full disk takes none
 
 
 @pytest.fixture

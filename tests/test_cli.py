@@ -113,8 +113,7 @@ def test_a_full_disk_gets_one_line():
     assert done.stderr.count("\n") == 1
 
 
-def test_theory_json(capsys, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+def test_theory_json(capsys):
     code, out, _ = _run(capsys, "theory", "--mdps", "5", "--only", "rho_substitution", "contraction", "--json")
     rows = json.loads(out)
     assert code == 0
@@ -126,8 +125,7 @@ def test_theory_json(capsys, tmp_path, monkeypatch):
         assert row["seconds"] > 0
 
 
-def test_theory_table(capsys, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+def test_theory_table(capsys):
     code, out, _ = _run(capsys, "theory", "--mdps", "3", "--only", "contraction")
     assert code == 0
     assert "3/3" in out

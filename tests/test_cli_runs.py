@@ -25,11 +25,6 @@ TINY = (
 ).split()
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path_factory, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
-
-
 def _run(capsys, *args):
     with pytest.raises(SystemExit) as stop:
         cli.main([str(arg) for arg in args])

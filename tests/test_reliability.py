@@ -10,11 +10,6 @@ from benchmarks.reliability.trial import Trial, attempt, require
 ORIGIN = {"commit": "abc1234", "machine": "a machine, 2 cores", "versions": {"sbeed": "0.1.0"}}
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path_factory, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
-
-
 # Gymnasium says in its own words what is not finite; a file on a full disk is closed when the process ends.
 @pytest.mark.filterwarnings("ignore:.*observation space", "ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(

@@ -46,6 +46,7 @@ def _batch(seed=0, length=4, spec=BOX, starts=8):
 
 
 _update = jax.jit(agent.update, static_argnums=1)
+_look = jax.jit(agent.look, static_argnums=1)
 
 
 def _updated(config, updates=3, spec=BOX, start=None):
@@ -85,7 +86,7 @@ def _seen_by_hand(state, after, batch):
 def _per_sample(f, tree):
     """Gradients of a batch of outputs in flat parameters.   [B, D]"""
     flat, rebuild = ravel_pytree(tree)
-    return jax.jacobian(lambda w: f(rebuild(w)))(flat)
+    return jax.jit(jax.jacobian(lambda w: f(rebuild(w))))(flat)
 
 
 def test_V_steps_along_the_theorem_s_gradient_with_nu_held(plain):
@@ -185,14 +186,15 @@ def test_short_targets_take_one_step_and_long_ones_all(fields):
     state, batch = _begun(config), _batch()
     cut = batch._replace(last=batch.last.at[:, 0].set(True))
     some = jax.tree.map(lambda whole, short: jnp.concatenate([whole[:3], short[3:]]), batch, cut)
-    delta = agent.look(replace(config, long_targets=3), BOX, state, some).delta
-    np.testing.assert_allclose(delta[:3], agent.look(config, BOX, state, batch).delta[:3], rtol=1e-5)
-    np.testing.assert_allclose(delta[3:], agent.look(config, BOX, state, cut).delta[3:], rtol=1e-5)
+    delta = _look(replace(config, long_targets=3), BOX, state, some).delta
+    np.testing.assert_allclose(delta[:3], _look(config, BOX, state, batch).delta[:3], rtol=1e-5)
+    np.testing.assert_allclose(delta[3:], _look(config, BOX, state, cut).delta[3:], rtol=1e-5)
 
 
 def test_a_round_draws_as_many_long_targets_as_asked_for():
     config = replace(CRITIC, long_targets=3)
-    last = agent._batch(config, _begun(config), _replay(BOX), jax.random.key(0), config.batch_size, None).last
+    draw = jax.jit(lambda state, replay, key: agent._batch(config, state, replay, key, config.batch_size, None).last)
+    last = draw(_begun(config), _replay(BOX), jax.random.key(0))
     assert last[3:, 0].all()
     assert not last[:3, 0].all()
 

@@ -1,7 +1,7 @@
 """The learner finds answers that are known: of probes, which name a broken part, of an LQR and of a garnet."""
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,7 @@ from sbeed.data import replay as ring
 from sbeed.envs import lqr, probe
 from sbeed.envs.tabular import garnet
 from sbeed.theory import operators
+from sbeed.theory.report import FAST_CODE
 from sbeed.types import EnvSpec, Transition
 from tests.agents.paths import path
 
@@ -36,9 +37,9 @@ NET = replace(CRITIC, dual="net", twins=1, V_actions="replay", pi_gradient="scor
 
 @cache
 def _learner(config, spec):
-    """Compiled once for all tasks of one kind."""
+    """Compiled once for all tasks of one kind; thousands of updates are worth optimising."""
 
-    @jax.jit
+    @partial(jax.jit, compiler_options=FAST_CODE if config.updates_per_iteration > 2_000 else None)
     def learn(data, key):
         replay = ring.insert(ring.empty(spec, config.replay_capacity), data)
         state = agent.init(config, spec, key)

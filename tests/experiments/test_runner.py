@@ -39,8 +39,7 @@ class Silent:
 
 
 @pytest.fixture(autouse=True)
-def _own_cache(tmp_path_factory, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
+def _look_often(monkeypatch):
     monkeypatch.setattr(runner, "LOOK", 0.05)
 
 
@@ -58,11 +57,9 @@ def _rows(task):
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     """Rows of two runs, by processes of their own that nothing happened to."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
-        tasks = _tasks(tmp_path_factory.mktemp("undisturbed"))
-        assert finish(tasks, Local(2), Silent()) == []
-        return [_rows(task) for task in tasks]
+    tasks = _tasks(tmp_path_factory.mktemp("undisturbed"))
+    assert finish(tasks, Local(2), Silent()) == []
+    return [_rows(task) for task in tasks]
 
 
 class Killer(Silent):

@@ -114,8 +114,7 @@ def test_wrong_words_are_one_line(word, complaint):
         read_space("sbeed", [word])
 
 
-def test_the_best_of_all_trials_becomes_a_file_of_settings(tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def test_the_best_of_all_trials_becomes_a_file_of_settings(tmp_path, capsys):
     executor, out = Answering(slots=1), tmp_path / "search"
     study = _search(out, read_space("sbeed", ["lam=0.01..0.9"]), 8, executor, seeds=(0, 1))
     lams = [run.spec.fields["lam"] for run in executor.started]

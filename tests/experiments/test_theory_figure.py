@@ -53,7 +53,6 @@ def drawn(tmp_path_factory):
         "LENGTHS": (3_000, 30_000),
     }
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(out / "cache"))
         for name, value in small.items():
             patch.setattr(theory, name, value)
         with pytest.raises(SystemExit) as stop:

@@ -52,7 +52,7 @@ def gaussian():
 def test_gaussian_natural_gradient_is_the_inverse_fisher(gaussian):
     phi, W, log_std, g = gaussian
     kl = lambda x: _gaussian_kl(x[:12].reshape(2, 6), x[12:], W, log_std, phi)
-    fisher = jax.hessian(kl)(jnp.concatenate([W.ravel(), log_std]))
+    fisher = jax.jit(jax.hessian(kl))(jnp.concatenate([W.ravel(), log_std]))
     step = prox.gaussian_natural_gradient(phi.T @ phi / len(phi), log_std, g)
     flat = jnp.concatenate([step.weights.ravel(), step.log_std])
     np.testing.assert_allclose(fisher @ flat, jnp.concatenate([g.weights.ravel(), g.log_std]), rtol=1e-9, atol=1e-9)

@@ -8,6 +8,7 @@ from sbeed.ops.schedules import TwoTimeScales, constant
 from sbeed.theory import exact, solve
 from sbeed.theory.claims.sampled_optimum import minibatch_gradient, standard_error
 from sbeed.theory.operators import soft_optimum, state_norm
+from sbeed.theory.report import FAST_CODE
 from sbeed.theory.sampling import empirical_mdp, transition_counts
 from sbeed.theory.solve import Point, algorithm_1, algorithm_2, newton, origin, settled
 
@@ -21,7 +22,8 @@ def errors(mdp: FiniteMDP, z: Point, lam: float = LAM) -> tuple[float, float]:
 
 def test_algorithm_1_reaches_the_optimum_of_fifty_states():
     mdps = garnets(jax.random.key(0), 2, states=50, actions=5, gamma=0.9)
-    found = jax.jit(jax.vmap(lambda mdp: algorithm_1(mdp, LAM, iterations=12_000)))(mdps)
+    solve_all = jax.vmap(lambda mdp: algorithm_1(mdp, LAM, iterations=12_000))
+    found = jax.jit(solve_all, compiler_options=FAST_CODE)(mdps)
     solution = jax.vmap(lambda mdp: soft_optimum(mdp, LAM))(mdps)
     np.testing.assert_allclose(found.V, solution.V, rtol=0, atol=1e-8)
     np.testing.assert_allclose(jnp.exp(found.log_pi), jnp.exp(solution.log_pi), rtol=0, atol=1e-6)

@@ -35,11 +35,6 @@ class Killed(BaseException):
     """The end of a process, for a test that cannot afford one."""
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path_factory, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
-
-
 def _command(out, *args, env="Pendulum-v1", steps=STEPS):
     return ["train", "--env", env, "--steps", str(steps), *SIZES.split(), *LOOKS.split(), "--out", str(out), *args]
 
@@ -144,37 +139,6 @@ def test_killed_at_random_points_and_resumed(tmp_path, case):
     with reference:
         assert reference.wait() == 0
     assert _everything(run) == _everything(tmp_path / "never"), moments
-
-
-_STARTER = """
-import sys, time
-from pathlib import Path
-from sbeed.training.rundir import RunDir
-sys.stdin.readline()
-begin = time.perf_counter()
-try:
-    with RunDir(Path(sys.argv[1])) as run:
-        run.begin({})
-        print("mine", flush=True)
-        sys.stdin.readline()
-except (BlockingIOError, FileExistsError) as error:
-    print(f"{time.perf_counter() - begin:.3f}", flush=True)
-"""
-
-
-def test_of_many_simultaneous_starts_one_wins(tmp_path):
-    command = [sys.executable, "-c", _STARTER, str(tmp_path / "run")]
-    all_of_them = [
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(8)
-    ]
-    for process in all_of_them:
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    answers = [process.stdout.readline().strip() for process in all_of_them]
-    for process in all_of_them:
-        process.communicate("done\n")
-    assert answers.count("mine") == 1
-    assert all(float(answer) < 1 for answer in answers if answer != "mine")
 
 
 # ------------------------------------------------------------------------------------------------- in good order
