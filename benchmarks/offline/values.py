@@ -21,7 +21,8 @@ class Task(NamedTuple):
 
 
 TASKS = {
-    "cartpole": Task("CartPole-v1", (1_100, 1_500, 2_000, 3_000, 4_000, 6_000, 9_000, 14_000), {}, 20_000),
+    # Its agent learns between 1,100 and 2,000 steps: later stages are as good as one another, and in no order.
+    "cartpole": Task("CartPole-v1", (1_150, 1_250, 1_350, 1_450, 1_600, 1_800, 2_300, 14_000), {}, 20_000),
     "pendulum": Task(
         "Pendulum-v1",
         (1_100, 1_500, 2_000, 2_500, 3_000, 4_000, 5_000, 7_000),

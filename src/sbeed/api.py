@@ -242,7 +242,7 @@ class Algorithm:
         returns, lengths = self._training().evaluate(count("episodes", episodes))
         return Score(float(returns[0].mean()), float(returns[0].std()), returns[0].tolist(), lengths[0].tolist())
 
-    def estimate_value(self, dataset: Dataset, *, updates: int = 5_000, seed: int = 0) -> Estimate:
+    def estimate_value(self, dataset: Dataset, *, updates: int = 20_000, seed: int = 0) -> Estimate:
         """What the policy is worth, discounted, told from the data alone; a warning where they hardly cover it."""
         check_fits("dataset", dataset.spec, self.spec)
         who = self.agent.deployed(self.config, self._learned())

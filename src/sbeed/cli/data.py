@@ -91,7 +91,7 @@ class Value:
     """A run's directory, whose first model is asked, or a saved model."""
     data: Path
     """Directory of the dataset."""
-    updates: int = 5_000
+    updates: int = 20_000
     """Of the fitted Q, at least 1."""
     json: bool = False
     """Print the estimates as JSON."""

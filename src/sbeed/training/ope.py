@@ -52,7 +52,7 @@ class Told(NamedTuple):
 
 
 def estimate_value(
-    policy: Policy, dataset: Dataset, *, gamma: float, lam: float = 0.0, updates: int = 5_000, seed: int = 0
+    policy: Policy, dataset: Dataset, *, gamma: float, lam: float = 0.0, updates: int = 20_000, seed: int = 0
 ) -> Estimate:
     """policy: with its normaliser, as it acts."""
     data = dataset.transitions()
