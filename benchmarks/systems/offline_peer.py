@@ -5,7 +5,9 @@ learned, and where the next one finds it.
 """
 
 import argparse
+import sys
 import time
+from contextlib import redirect_stdout
 from importlib.metadata import version
 from pathlib import Path
 
@@ -23,26 +25,28 @@ def main() -> None:
     parser.add_argument("--gamma", type=float, default=0.99)
     given = parser.parse_args()
 
-    import d3rlpy
     import numpy as np
-    import torch
 
-    torch.set_num_threads(1)
     with np.load(given.arrays, allow_pickle=False) as arrays:
         columns = {name: arrays[name] for name in arrays.files}
-    dataset = d3rlpy.dataset.MDPDataset(**columns)
-    obs = columns["observations"]
-    scaler = d3rlpy.preprocessing.StandardObservationScaler(mean=obs.mean(0), std=obs.std(0) + 1e-3)
-    make = {"td3+bc": d3rlpy.algos.TD3PlusBCConfig, "cql": d3rlpy.algos.CQLConfig}[given.system]
-    config = make(gamma=given.gamma, observation_scaler=scaler)
-    steps = given.model.with_suffix(".steps")  # how many the model has made
-    done = int(steps.read_text()) if steps.exists() else 0
-    d3rlpy.seed(given.seed + 1000 * done)  # a slice of its own draws
-    algo = config.create(device="cpu:0")
-    algo.build_with_dataset(dataset)
-    if done:
-        algo.load_model(str(given.model))
-        algo.set_grad_step(done)
+    with redirect_stdout(sys.stderr):  # d3rlpy talks before anybody may
+        import d3rlpy
+        import torch
+
+        torch.set_num_threads(1)
+        dataset = d3rlpy.dataset.MDPDataset(**columns)
+        obs = columns["observations"]
+        scaler = d3rlpy.preprocessing.StandardObservationScaler(mean=obs.mean(0), std=obs.std(0) + 1e-3)
+        make = {"td3+bc": d3rlpy.algos.TD3PlusBCConfig, "cql": d3rlpy.algos.CQLConfig}[given.system]
+        config = make(gamma=given.gamma, observation_scaler=scaler)
+        steps = given.model.with_suffix(".steps")  # how many the model has made
+        done = int(steps.read_text()) if steps.exists() else 0
+        d3rlpy.seed(given.seed + 1000 * done)  # a slice of its own draws
+        algo = config.create(device="cpu:0")
+        algo.build_with_dataset(dataset)
+        if done:
+            algo.load_model(str(given.model))
+            algo.set_grad_step(done)
 
     def save() -> None:
         new = given.model.with_suffix(".new")
