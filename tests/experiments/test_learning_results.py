@@ -140,3 +140,17 @@ def test_random_actions_are_measured_the_same_way_twice():
 def test_the_committed_readme_is_what_the_committed_rows_say():
     text = learning.report(learning.read_runs(ROOT), learning.read_random(ROOT))
     assert (ROOT / "README.md").read_text() == text
+
+
+def test_default_is_held_against_sac_where_both_have_ended():
+    def run(preset, task, returns, steps=400):
+        rows = [row for seed, last in enumerate(returns) for row in _rows([0, 0, 0, last], seed=seed)]
+        return _run(rows, seeds=len(returns), steps=steps)._replace(preset=preset, task=task)
+
+    ours, theirs = [5, 1, 2, 3, 100], [0, 0, 0, 2, 0]
+    pairs = [("Pendulum-v1", 400), ("Hopper-v5", 800)]  # the second was broken off
+    runs = [run(who, task, x, steps) for task, steps in pairs for who, x in (("default", ours), ("sac", theirs))]
+    (line,) = learning.versus(runs)
+    task, mine, yours, chance = line.split(" | ")
+    assert (task, mine.split()[0], yours.split()[0]) == ("Pendulum-v1", "3.333", "0.000")
+    assert chance.startswith("0.94 ")  # of 25 pairs one is a tie and one is lost

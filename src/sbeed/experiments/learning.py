@@ -1,7 +1,7 @@
 """The learning results: committed rows in, README.md and learning.png out. `make results`
 
 <root>/random.json                  what uniformly random actions earn, by task (`--random` measures it anew)
-<root>/<preset>/<task>/config.yaml, metrics.jsonl    of a run, as `sbeed train` writes them
+<root>/<preset>/<task>/config.yaml, metrics.jsonl    of a run, as `sbeed train` writes them; sac stands for SAC's preset
 <root>/<preset>/<task>/origin.yaml                   command, commit, machine and, where there is more to say, note
 """
 
@@ -50,7 +50,7 @@ GOALS = {
 }
 ACTIONS = {"CartPole-v1": 2, "Acrobot-v1": 3, "FrozenLake-v1": 4}
 TASKS = list(GOALS["default"])
-COLOURS = {"default": plots.BLUE, "paper": plots.VERMILLION}
+COLOURS = {"default": plots.BLUE, "paper": plots.VERMILLION, "sac": plots.GREEN}
 STABLE = 0.6
 
 TEXT = """\
@@ -74,6 +74,13 @@ long as the steps it allows.
   that comes closest to it; H is log A where there are A actions, otherwise what was measured. A row has the mean, over
   one iteration's updates, of each batch's largest. "≥": the rows do not have the rewards, and max |r| is only known to
   be no less than a mean reward per step or one that random actions met.
+"""
+
+
+VERSUS = """\
+Interquartile means of the final returns, same steps, seeds, gamma and evaluation; intervals, 95%, of a bootstrap over
+the seeds. The chance is that of a run against another's, a tie counted half. SAC is
+[ours](../../docs/agents/sac.md).
 """
 
 
@@ -112,7 +119,7 @@ class Bound(NamedTuple):
 def read_runs(root: Path) -> list[Run]:
     """All runs below root, presets and tasks in the order of their goals, others after them by name."""
     places = [file.parent for file in root.glob(f"*/*/{CONFIG}")]
-    order = [(preset, task) for preset, goals in GOALS.items() for task in goals]
+    order = [(preset, task) for preset in (*GOALS, "sac") for task in TASKS]
     runs = [
         Run(p.parent.name, p.name, read_config(p / CONFIG), read_rows(p), read_config(p / "origin.yaml"))
         for p in sorted(places)
@@ -163,6 +170,9 @@ def report(runs: Sequence[Run], random: Mapping[str, Mapping[str, float]]) -> st
         header = "task | stability by seed | all ≥ 0.6 | largest V, of its bound | within"
         parts += [_table(header, (_holding(run, random[run.task]) for run in some))]
         parts += ["".join(f"- {run.task}: {_origin(run)}\n" for run in some)]
+    if pairs := versus(runs):
+        parts += ["## `default` against SAC\n\n" + VERSUS]
+        parts += [_table("task | `default` | SAC | chance that `default` is above", pairs)]
     return "\n".join(parts)
 
 
@@ -185,6 +195,26 @@ def _score(run: Run) -> str:
             " ".join(number(final) for final in run.finals.values()),
         )
     )
+
+
+def versus(runs: Sequence[Run]) -> list[str]:
+    """Lines for the tasks that `default` and SAC have both finished."""
+    ended = {(run.preset, run.task): finals for run in runs if (finals := _finished(run)) is not None}
+    lines = []
+    for task in TASKS:
+        if {("default", task), ("sac", task)} <= ended.keys():
+            ours, theirs = ended["default", task], ended["sac", task]
+            scores = [stats.overall_iqm([one]) for one in (ours, theirs)]
+            chance = stats.improvement([ours], [theirs])
+            cells = [f"{number(float(s.value))} ({number(float(s.lo))} to {number(float(s.hi))})" for s in scores]
+            lines.append(" | ".join((task, *cells, f"{chance.value:.2f} ({chance.lo:.2f} to {chance.hi:.2f})")))
+    return lines
+
+
+def _finished(run: Run) -> np.ndarray | None:
+    """The final returns, if every seed has gone all the way."""
+    finals = list(run.finals.values())
+    return None if None in finals or run.reached < run.config["steps"] else np.array(finals)
 
 
 def verdict(run: Run, goal: Goal) -> str:
