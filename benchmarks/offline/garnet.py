@@ -22,6 +22,7 @@ Row = dict[str, Any]
 LENGTHS = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 PATHS = 8  # of each seed, each with a garnet of its own
 STATES, ACTIONS, GAMMA, LAM = 5, 3, 0.9, 0.1
+UPDATES = 12_800  # of networks
 NETWORKS = {
     **{"gamma": GAMMA, "lam": LAM, "adapt_lam": False, "eta": 1.0, "k": 1, "twins": 1, "hidden": (64, 64)},
     **{"step_decay": 0.01, "V_step_size": 3e-3, "dual_step_size": 3e-3, "pi_step_size": 3e-3, "batch_size": 1_024},
@@ -71,17 +72,17 @@ def measure(seed: int) -> Row:
     return {"study": "garnet", "seed": seed, "T": LENGTHS, "errors": errors, "slopes": slopes.tolist()}
 
 
-def measure_networks(seed: int, T: int = 10_000, updates: int = 12_800) -> Row:
-    """V, pi and rho as networks on a path of T steps: their sup errors to V^ and to V*_lam."""
+def measure_networks(seed: int) -> Row:
+    """V, pi and rho as networks on paths of several lengths: their sup errors to V^ and to V*_lam."""
     mdp = garnet(jax.random.fold_in(jax.random.key(seed), 0), STATES, ACTIONS, gamma=GAMMA)
+    errors = [_errors(mdp, seed, T) for T in LENGTHS[::2]]
+    return {"study": "garnet, networks", "seed": seed, "updates": UPDATES, "errors": errors}
+
+
+def _errors(mdp: FiniteMDP, seed: int, T: int) -> dict[str, float]:
     data = path(mdp, T, seed * PATHS)
-    agent = SBEED(seed=seed, **NETWORKS).fit(data, updates)
+    agent = SBEED(seed=seed, **NETWORKS).fit(data, UPDATES)
     found = agent._learned().V(jnp.eye(STATES))[..., 0]
     V, V_hat = _soft_V(mdp), empirical(mdp, data, T)
     gaps = {"statistical": V_hat - V, "optimisation": found - V_hat, "total": found - V}
-    return {
-        "study": "garnet, networks",
-        "seed": seed,
-        "T": T,
-        **{key: float(jnp.abs(x).max()) for key, x in gaps.items()},
-    }
+    return {"T": T, **{key: float(jnp.abs(x).max()) for key, x in gaps.items()}}

@@ -87,7 +87,11 @@ Tables, eta 1, {len(slopes)} garnets, a path each of {T[0]:,} to {T[-1]:,} steps
     if networks:
         lines = [["seed", "T", "statistical", "optimisation", "total"]]
         keys = ("statistical", "optimisation", "total")
-        lines += [[str(row["seed"]), f"{row['T']:,}", *(f"{row[key]:.4f}" for key in keys)] for row in networks]
+        lines += [
+            [str(row["seed"]), f"{one['T']:,}", *(f"{one[key]:.4f}" for key in keys)]
+            for row in networks
+            for one in row["errors"]
+        ]
         text += "\nWith networks for V, pi and rho, sup errors to V*_lam (total) and to the path's own optimum V^:\n\n"
         text += aligned(lines)
     return text
