@@ -51,10 +51,7 @@ class FourierFeatures(Features):
 
     def __call__(self, x: Array) -> Array:
         directions, phases, bandwidth = jax.lax.stop_gradient((self.directions, self.phases, self.bandwidth))
-        # The constant is one more wave, sin(0 x + pi / 2): to append it would copy the rest, a third of all the time.
-        across = jnp.pad((directions / bandwidth).T, ((0, 0), (0, 1)))
-        phases = jnp.append(phases, jnp.float32(math.pi / 2))
-        return on_rows(lambda rows: sine(rows @ across + phases), x)
+        return on_rows(lambda rows: _with_constant(sine(rows @ directions.T / bandwidth + phases)), x)
 
     def layers(self, weights: Array) -> tuple[list[Array], list[Array]]:
         return [self.directions.T / self.bandwidth, weights[:-1]], [self.phases, weights[-1]]
