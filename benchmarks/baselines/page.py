@@ -20,8 +20,9 @@ Written by `python -m benchmarks.baselines` from rows.jsonl beside it; do not ed
 Our agents with MLP policies and the peer's hyper-parameters, the peer with its defaults (DDPG, which has no noise of
 its own, with white noise of .1). The return is that of the final policy, deterministic, {episodes} episodes; mean over
 the seeds with a 95% interval (Student's t). *Of the peer's* is our mean over the peer's, both measured from what random
-actions earn; the goal is {share:.0%}. Ours takes steps and updates in rounds of 64, the off-policy peers one after the
-other.
+actions earn; the goal is {share:.0%}.
+Rows of an H200 are of agents that ran on it, the peer's too. Ours takes steps and updates in rounds of 64, the
+off-policy peers one after the other.
 
 """
 

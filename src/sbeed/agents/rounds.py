@@ -53,7 +53,7 @@ def new_policy(config: RoundConfig, spec: EnvSpec, key: Key) -> Policy:
         activation=config.activation,
         features=config.features,
         initial_std=config.initial_std,
-        orthogonal=True,  # from uniform weights TRPO gets half as far on Hopper (docs/experiments.md)
+        orthogonal=True,  # from uniform weights TRPO gets two thirds as far on Hopper (docs/experiments.md)
     )
 
 
