@@ -9,11 +9,13 @@ from benchmarks.rows import OURS, Line, Row, faster, find, row
 
 NAME = "training_speed"
 ABOUT = """\
-Slices of training in turn, after the warm-up and compilation, without evaluations. Peers have their own defaults but
-for the warm-up, which is ours, so that all sample among as many transitions. Ours takes its updates in rounds, a
-peer by default after each step; "in our rounds" is SBX with as many steps, then as many updates, as ours.
+The preset at the peers' width, 256 x 256 (its own is 128 x 128). Slices of training in turn, after the warm-up and
+compilation, without evaluations. Peers have their own defaults but for the warm-up, which is ours, so that all sample
+among as many transitions. Ours takes its updates in rounds, a peer by default after each step; "in our rounds" is SBX
+with as many steps, then as many updates, as ours.
 """
 ENV = "HalfCheetah-v5"
+WIDE = '{"hidden": [256, 256]}'
 
 
 class Peer(NamedTuple):
@@ -32,7 +34,7 @@ PEERS = {
 def measure(quick: bool) -> list[Row]:
     slice_ = 8 if quick else 2048
     with ExitStack() as stack:
-        ours = stack.enter_context(System("ours_training", ENV, "--seeds", 0))
+        ours = stack.enter_context(System("ours_training", ENV, "--seeds", 0, "--fields", WIDE))
         warmup, round_ = ours.hello["warmup"], ours.hello["settings"]["in rounds of"]
         systems = {OURS: ours}
         for name, peer in PEERS.items():

@@ -72,7 +72,7 @@ def settings(agent: str, config: Any) -> dict[str, Any]:
             "KL radius": round(config.kl_radius, 6),
             "gamma": config.gamma,
         }
-    of_sbeed = {"k": config.k, "long targets": config.long_targets or config.batch_size} if agent == "sbeed" else {}
+    of_sbeed = {"k": config.k, "long targets": config.long_targets} if agent == "sbeed" else {}
     return {
         "preset": "default",
         "networks": networks,

@@ -186,13 +186,13 @@ def test_short_targets_take_one_step_and_long_ones_all(fields):
     state, batch = _begun(config), _batch()
     cut = batch._replace(last=batch.last.at[:, 0].set(True))
     some = jax.tree.map(lambda whole, short: jnp.concatenate([whole[:3], short[3:]]), batch, cut)
-    delta = _look(replace(config, long_targets=3), BOX, state, some).delta
+    delta = _look(replace(config, long_percent=40), BOX, state, some).delta
     np.testing.assert_allclose(delta[:3], _look(config, BOX, state, batch).delta[:3], rtol=1e-5)
     np.testing.assert_allclose(delta[3:], _look(config, BOX, state, cut).delta[3:], rtol=1e-5)
 
 
 def test_a_round_draws_as_many_long_targets_as_asked_for():
-    config = replace(CRITIC, long_targets=3)
+    config = replace(CRITIC, long_percent=40)
     draw = jax.jit(lambda state, replay, key: agent._batch(config, state, replay, key, config.batch_size, None).last)
     last = draw(_begun(config), _replay(BOX), jax.random.key(0))
     assert last[3:, 0].all()
@@ -313,8 +313,7 @@ def test_a_population_is_its_members():
         ({"dual": "net", "V_actions": "replay"}, "pi_gradient: must be score unless dual is critic, got pathwise"),
         ({"dual": "net", "pi_gradient": "score"}, "V_actions: must be replay unless dual is critic, got policy"),
         ({"policy": "table"}, "policy: must not be table for a box of actions, got table"),
-        ({"long_targets": 300}, "long_targets: must not exceed 256, got 300"),
-        ({"long_targets": 3, "all_starts": True}, "long_targets: must be unset with all_starts, got 3"),
+        ({"long_percent": 30, "all_starts": True}, "long_percent: must be 100 with all_starts, got 30"),
         ({"all_starts": True, "dual_log_pi": 0.5}, "dual_log_pi: must be 0 with all_starts, got 0.5"),
         ({"overlap": True, "on_policy": True}, "overlap: must be off where on_policy is on, got True"),
         ({"dual_sees": "all"}, "dual_sees: must be first where dual is critic, got all"),

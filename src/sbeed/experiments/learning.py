@@ -93,10 +93,14 @@ class Run(NamedTuple):
 
     @property
     def by_seed(self) -> dict[int, list[Row]]:
-        """Each seed's rows in the order of their steps; a seed that the run should have and has not is empty."""
+        """Each seed's rows in the order of their steps; a seed that the run should have and has not is empty.
+
+        Rows of more seeds than the config has come from a second run of the same (origin.yaml).
+        """
         first = self.config["seed"]
+        seeds = {*range(first, first + self.config["seeds"]), *(row["seed"] for row in self.rows)}
         ordered = sorted(self.rows, key=lambda row: row["step"])
-        return {s: [row for row in ordered if row["seed"] == s] for s in range(first, first + self.config["seeds"])}
+        return {s: [row for row in ordered if row["seed"] == s] for s in sorted(seeds)}
 
     @property
     def reached(self) -> int:

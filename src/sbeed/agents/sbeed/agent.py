@@ -92,7 +92,7 @@ def _batch(config: SBEEDConfig, state: Learner, replay: Replay, key: Key, starts
     """Segments with `starts` starts between them, on the learner's own scale."""
     count = max(1, starts // config.length) if config.all_starts else starts
     batch = sample(replay, key, count, config.length, among)
-    if config.long_targets is not None:
+    if config.long_percent < 100:
         batch = batch._replace(last=batch.last.at[config.long_targets :, 0].set(True))
     return scales.scaled(config, state.scales, batch)
 
@@ -193,11 +193,11 @@ def step_pi(
         metrics["kl"] = jnp.mean(state.pi.kl(pi, batch.obs))
     average_entropy = jnp.mean(entropy(state.pi, obs, key) if own is None else own.entropy)
     log_lam, lam_opt = state.log_lam, state.opt["log_lam"]
+    excess = average_entropy - _entropy_target(config, spec)
+    if state.prior is not None:
+        metrics["prior_kl"] = jnp.mean(state.pi.kl(state.prior, obs))
+        excess = config.kl_target - metrics["prior_kl"]
     if config.adapt_lam:
-        excess = average_entropy - _entropy_target(config, spec)
-        if state.prior is not None:
-            metrics["prior_kl"] = jnp.mean(state.pi.kl(state.prior, obs))
-            excess = config.kl_target - metrics["prior_kl"]
         log_lam, lam_opt = _step(config, state, "log_lam", excess, config.lam_step_size)
     state = state._replace(
         pi=pi,
@@ -258,7 +258,7 @@ def _bootstrap(config: SBEEDConfig, V: MLP, V_slow: MLP, next_obs: Array) -> Arr
 
 def _reached(config: SBEEDConfig, f: Callable[..., Array], *x: Array) -> Array:
     """f wherever a target goes: at every start, and after it where the target is a long one; elsewhere 0.   [B, L]"""
-    if config.long_targets is None:
+    if config.long_percent == 100:
         return f(*x)
     first = f(*(part[:, :1] for part in x))
     return jnp.concatenate([first, _later(config, f, *x)], axis=1)
@@ -269,7 +269,7 @@ def _later(config: SBEEDConfig, f: Callable[..., Array], *x: Array) -> Array:
     targets, length = x[0].shape[:2]
     if length == 1:
         return jnp.zeros((targets, 0))
-    long = config.long_targets or targets
+    long = config.long_targets if config.long_percent < 100 else targets
     return jnp.pad(f(*(part[:long, 1:] for part in x)), ((0, targets - long), (0, 0)))
 
 

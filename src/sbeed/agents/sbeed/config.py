@@ -109,8 +109,8 @@ class SBEEDConfig:
 
     # The data
     batch_size: int = knob(256, "targets per update", low=1, paper="grid 10000-40000")
-    long_targets: int | None = knob(
-        None, "targets of a batch that go on past their first step, which costs networks; unset: all", low=1
+    long_percent: int = knob(
+        100, "per cent of a batch's targets that go on past their first step, which costs networks", low=1, high=100
     )
     segment_length: int | None = knob(None, "consecutive transitions sampled together, at least k; unset: k", low=1)
     all_starts: bool = knob(
@@ -136,3 +136,8 @@ class SBEEDConfig:
     def length(self) -> int:
         """Transitions in a sampled segment."""
         return self.segment_length or self.k
+
+    @property
+    def long_targets(self) -> int:
+        """Targets of a batch that go on past their first step."""
+        return max(1, self.batch_size * self.long_percent // 100)

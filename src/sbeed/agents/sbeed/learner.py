@@ -54,12 +54,11 @@ def check(config: SBEEDConfig, spec: EnvSpec) -> None:
             not config.all_starts or config.length <= config.batch_size,
             f"must hold {config.length} starts",
         ),
-        ("long_targets", (config.long_targets or 0) <= config.batch_size, f"must not exceed {config.batch_size}"),
-        ("long_targets", config.long_targets is None or not config.all_starts, "must be unset with all_starts"),
+        ("long_percent", config.long_percent == 100 or not config.all_starts, "must be 100 with all_starts"),
         (
-            "long_targets",
-            config.long_targets is None or config.pi_updates_per_iteration is None,
-            "must be unset with pi_updates_per_iteration",
+            "long_percent",
+            config.long_percent == 100 or config.pi_updates_per_iteration is None,
+            "must be 100 with pi_updates_per_iteration",
         ),
         ("overlap", not (config.overlap and config.on_policy), "must be off where on_policy is on"),
         (

@@ -68,7 +68,16 @@ def paper_on_policy(spec: EnvSpec) -> SBEEDConfig:
 def default(spec: EnvSpec) -> SBEEDConfig:
     """What we recommend: one setting for all boxes of actions, one for all discrete ones."""
     if spec.action_kind == "box":
-        return SBEEDConfig(k=3, trace=0.3, dual_log_pi=0.5, log_pi_clip=2.0, pi_slow_rate=0.001, overlap=True)
+        return SBEEDConfig(
+            k=3,
+            trace=1.0,
+            long_percent=30,
+            dual_log_pi=0.5,
+            log_pi_clip=2.0,
+            pi_slow_rate=0.001,
+            hidden=(128, 128),
+            overlap=True,
+        )
     return SBEEDConfig(
         lam=0.1,
         entropy_target=0.25,
