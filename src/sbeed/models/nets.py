@@ -36,16 +36,25 @@ def _gradients(seen: tuple[Array, Array], g: Array) -> tuple[Array, Array]:
 product.defvjp(lambda x, W: (x @ W, (x, W)), _gradients)
 
 
-def _uniform(fan_in: int, fan_out: int, scale: float, key: Key) -> tuple[Array, Array]:
-    k_w, k_b = jax.random.split(key)
-    bound = fan_in**-0.5 * scale
-    W = jax.random.uniform(k_w, (fan_in, fan_out), jnp.float32, -bound, bound)
-    return W, jax.random.uniform(k_b, (fan_out,), jnp.float32, -bound, bound)
+def _uniform(sizes: Sequence[int], last_scale: float, key: Key) -> tuple[list[Array], list[Array]]:
+    """All layers from one draw: to compile a generator for each of them takes seconds."""
+    layers = list(pairwise(sizes))
+    rows = jax.random.uniform(key, (sum((fan_in + 1) * out for fan_in, out in layers),), jnp.float32, -1, 1)
+    weights, biases = [], []
+    for i, (fan_in, out) in enumerate(layers):
+        scale = fan_in**-0.5 * (last_scale if i == len(layers) - 1 else 1.0)
+        layer, rows = rows[: (fan_in + 1) * out].reshape(fan_in + 1, out) * scale, rows[(fan_in + 1) * out :]
+        weights.append(layer[:-1])
+        biases.append(layer[-1])
+    return weights, biases
 
 
-def _orthogonal(fan_in: int, fan_out: int, scale: float, key: Key) -> tuple[Array, Array]:
-    W = jax.nn.initializers.orthogonal(scale)(key, (fan_in, fan_out), jnp.float32)
-    return W, jnp.zeros(fan_out, jnp.float32)
+def _orthogonal(sizes: Sequence[int], last_scale: float, key: Key) -> tuple[list[Array], list[Array]]:
+    weights = []
+    for i, (fan_in, out) in enumerate(layers := list(pairwise(sizes))):
+        draw = jax.nn.initializers.orthogonal(last_scale if i == len(layers) - 1 else 2**0.5)
+        weights.append(draw(jax.random.fold_in(key, i), (fan_in, out), jnp.float32))
+    return weights, [jnp.zeros(out, jnp.float32) for out in sizes[1:]]
 
 
 class MLP(eqx.Module):
@@ -70,13 +79,7 @@ class MLP(eqx.Module):
 
         Weights begin uniform, with a gain of .6, or orthogonal, with one of sqrt 2 in hidden layers and no biases.
         """
-        self.weights, self.biases = [], []
-        for i, (fan_in, fan_out) in enumerate(pairwise(sizes)):
-            draw, hidden_scale = (_orthogonal, 2**0.5) if orthogonal else (_uniform, 1.0)
-            scale = last_scale if i == len(sizes) - 2 else hidden_scale
-            W, b = draw(fan_in, fan_out, scale, jax.random.fold_in(key, i))
-            self.weights.append(W)
-            self.biases.append(b)
+        self.weights, self.biases = (_orthogonal if orthogonal else _uniform)(sizes, last_scale, key)
         self.activation = activation
         self.layer_norm = layer_norm
 

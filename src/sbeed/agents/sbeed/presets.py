@@ -94,14 +94,15 @@ def default(spec: EnvSpec) -> SBEEDConfig:
 
 
 def offline(spec: EnvSpec) -> SBEEDConfig:
-    """For a fixed dataset: pi keeps near who made it, within a budget of KL to a clone.
+    """For a fixed dataset: pi keeps near who made it, a clone, and V and Q are kept from rising away from the data.
 
-    Discrete actions take longer targets with less of the dual's correction: what the data's own futures paid, and not
-    what V says of states that they never met.
+    In a box the price of leaving the clone, lam, is fixed: where the data are narrow, no action near them is worth it,
+    and where they are broad, many are. Discrete actions have a budget of KL, and take longer targets with less of the
+    dual's correction: what the data's own futures paid, and not what V says of states that they never met.
     """
     near = replace(default(spec), prior="behaviour")
     if spec.action_kind == "box":
-        return replace(near, kl_target=1.0 * spec.action_size)
+        return replace(near, adapt_lam=False, lam=0.4, layer_norm=True, clone_steps=20_000)
     budget = 0.8 * math.log(spec.action_size)
     return replace(near, kl_target=budget, k=10, trace=0.9, dual_log_pi=0.25, activation="tanh")
 
