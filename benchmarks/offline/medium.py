@@ -151,7 +151,7 @@ def main(words: Sequence[str] | None = None) -> None:
             one.add_argument("--minutes", type=float, default=20, help="of this slice")
         if act is fit:
             one.add_argument("--seeds", type=int, default=page.SEEDS)
-            one.add_argument("--hidden", type=int, nargs="+", default=[256, 256])
+            one.add_argument("--hidden", type=int, nargs="+", default=[128, 128])
         else:
             one.add_argument("--seed", type=int, default=0)
         if act is record:

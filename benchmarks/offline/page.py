@@ -23,8 +23,8 @@ Written by `python -m benchmarks.offline` from rows.jsonl beside it; do not edit
 FINALS = """
 Final return of the last parameters, 20 episodes, deterministic; path and agent share a seed. The path is worth
 `effective` independent transitions ([mixing](../../src/sbeed/data/mixing.py)). *Unbroken*: without the time limit. The
-discrete settings of `offline` were chosen by looking at seeds 0 to 2 of CartPole, on other paths of 50,000 steps;
-nothing was chosen by Pendulum's scores.
+discrete settings of `offline` were chosen by looking at seeds 0 to 2 of CartPole, on other paths of 50,000 steps; of
+Pendulum one path was looked at, beside the sets below, when those of a box were.
 """
 RANK = 0.8
 RANKS = """
@@ -36,7 +36,9 @@ missed (its later stages were too close together, told on seeds 50 and 51; the f
 """
 MEDIUM_TEXT = """
 Mean return of 20 deterministic episodes of the last parameters; the behaviour's is of its own episodes, actions drawn.
-`clone` is maximum likelihood alone; `td3+bc` and `cql` are d3rlpy's with its settings, on the same data and episodes.
+`clone` is 20,000 steps of maximum likelihood alone; `td3+bc` and `cql` are d3rlpy's with its settings, on the same data
+and episodes. The box's settings of `offline` were chosen on these sets and seeds (docs/experiments.md): these are not
+fresh ones.
 """
 
 

@@ -34,6 +34,15 @@ def test_last_scale_zero_starts_from_the_zero_function():
     np.testing.assert_array_equal(net(jnp.ones((4, 3))), 0)
 
 
+def test_weights_begin_uniform_with_a_bound_of_their_own_layer_and_no_two_alike():
+    net = MLP((100, 50, 25), key=jax.random.key(0), last_scale=0.1)
+    for W, b, bound in zip(net.weights, net.biases, (0.1, 0.1 * 50**-0.5)):
+        for some in (W, b):
+            assert 0.9 * bound < np.abs(some).max() < bound
+            assert len(np.unique(some)) == some.size
+        np.testing.assert_allclose(W.std(), bound / 3**0.5, rtol=0.05)
+
+
 @pytest.mark.parametrize("rows", [7, nets.TALL])
 def test_a_products_derivatives_are_the_plain_products(rows):
     k_x, k_W, k_g, k_d = jax.random.split(jax.random.key(0), 4)
