@@ -1,7 +1,9 @@
 """The same program for every member of a population."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
+from itertools import cycle
 from typing import Any, TypeAlias
 
 import jax
@@ -9,18 +11,21 @@ import jax.numpy as jnp
 import numpy as np
 
 Held: TypeAlias = Any  # one tree for each member
+MOST_THREADS = 16
 
 
 class Members:
     """How M members' trees are held, and how a program of one member is run for all of them.
 
     `together`: trees are stacked and programs vmapped, one launch for all, which is what a GPU wants. Otherwise the
-    same solo program runs for each member in turn: XLA's batched products are slow on a CPU, and so each member's
-    numbers equal those of its solo run bit for bit.
+    same solo program runs for each member: XLA's batched products are slow on a CPU, and so each member's numbers equal
+    those of its solo run bit for bit. Each is launched from a thread of its own, because XLA lets what one thread has
+    launched wait for each other, and one small update alone cannot keep two cores busy.
     """
 
     def __init__(self, count: int, together: bool | None = None):
         self.count = count
+        self._threads = [ThreadPoolExecutor(1) for _ in range(min(count, MOST_THREADS))]  # each begins when needed
         self.together = jax.default_backend() != "cpu" if together is None else together
 
     def hold(self, trees: Sequence[Any]) -> Held:
@@ -52,7 +57,10 @@ class Members:
         call = _compiled(program, self.together, len(held), len(shared), donate, tuple((static or {}).items()))
         if self.together:
             return call(*held, *shared)
-        return tuple(list(parts) for parts in zip(*(call(*trees, *shared) for trees in zip(*held))))
+        first, *others = zip(*held)
+        begun = call(*first, *shared)  # compiled once, before the others ask for it
+        rest = [thread.submit(call, *trees, *shared) for thread, trees in zip(cycle(self._threads), others)]
+        return tuple(list(parts) for parts in zip(begun, *(one.result() for one in rest)))
 
 
 def _stack(*leaves: Any) -> jax.Array:
