@@ -1,6 +1,6 @@
 """Five agents: one process with all of them against five processes at the same time, on the same cores.
 
-On a GPU: against five processes on two of the machine's cores, which is what there is without one.
+Where ours has a GPU, the five processes have two of the machine's cores: what a user without one has.
 """
 
 import os
@@ -13,7 +13,8 @@ from benchmarks.rows import OURS, Line, Row, faster, find, row
 
 NAME = "population"
 ABOUT = """\
-Environment steps per second, summed over the agents; the five processes work at the same time.
+Environment steps per second, summed over the agents; the five processes work at the same time. Where ours has a GPU
+the cores are not the same: ours has all of them beside it, the five processes two.
 """
 ENV, MEMBERS = "HalfCheetah-v5", 5
 SOLO = "five processes"
@@ -27,10 +28,14 @@ def measure(quick: bool) -> list[Row]:
         together = stack.enter_context(
             System("ours_training", ENV, "--seeds", *seeds, "--workers", workers, device="")  # whatever jax finds
         )
-        if together.hello["device"] != "cpu":
-            os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-2:])  # of those that are started from now on
-        alone = [stack.enter_context(System("ours_training", ENV, "--seeds", seed)) for seed in seeds]
-        threads = {OURS: CORES, SOLO: len(os.sched_getaffinity(0))}
+        cores = sorted(os.sched_getaffinity(0))
+        theirs = cores if together.hello["device"] == "cpu" else cores[-2:]
+        os.sched_setaffinity(0, theirs)  # which those inherit that are started now
+        try:
+            alone = [stack.enter_context(System("ours_training", ENV, "--seeds", seed)) for seed in seeds]
+        finally:
+            os.sched_setaffinity(0, cores)
+        threads = {OURS: len(cores), SOLO: len(theirs)}
         sides = {OURS: [together], SOLO: alone}
         for systems in sides.values():
             _summed_speed(systems, together.hello["warmup"] + slice_)  # until everything is compiled
@@ -71,10 +76,11 @@ def _summed_speed(systems: Sequence[System], steps: int) -> float:
 def lines(rows: Sequence[Row]) -> list[Line]:
     ours, solo = find(rows, OURS), find(rows, SOLO)
     on_gpu = ours is not None and ours["device"] != "cpu"
+    cores = "two" if on_gpu else "the same"
     where = f" on {ours['device']}" if ours is not None and on_gpu else ""
     return [
         faster(
-            f"population of {MEMBERS}{where}, against {MEMBERS} processes on two cores",
+            f"population of {MEMBERS}{where}, against {MEMBERS} processes on {cores} cores",
             ours,
             solo,
             10.0 if on_gpu else 1.0,

@@ -16,8 +16,9 @@ Wall time from the start of the process, imports, compilation with an empty cach
 first evaluation (5 episodes, deterministic) whose mean reaches the return; evaluations themselves are not counted.
 Medians over the seeds, and in brackets the extremes over them; ">" is a cap that ended a run. Peers have their own
 defaults; ours is `default`, with gamma .995 on Hopper. The curves, [seconds, steps, return], are in rows.jsonl.
+Runs that take hours are not made in one go: each row has its own commit, machine and cap.
 """
-EPISODES = 5
+EPISODES, SEEDS = 5, 3
 PEERS = {"SB3 SAC": ("sb3", 5.0), "SBX SAC": ("sbx", 3.0)}
 
 
@@ -39,7 +40,7 @@ QUICK = {"Pendulum-v1": Task(-200, 64, 40)}
 def measure(quick: bool, done: Sequence[Row]) -> Iterator[Row]:
     """One run after another, each alone on the cores; those that are done are not run again."""
     known = {(row["system"], row["case"], row["seed"]) for row in done if row["quick"] == quick}
-    for seed in range(1 if quick else 3):
+    for seed in range(1 if quick else SEEDS):
         for env, task in (QUICK if quick else TASKS).items():
             for name in (OURS, *PEERS):
                 if (name, env, seed) not in known:
@@ -108,8 +109,11 @@ def typical(times: dict[int, Time]) -> Time:
 
 
 def _compared(what: str, ours: dict[int, Time], peer: dict[int, Time], goal: float, rows: Sequence[Row]) -> Line:
-    if not ours or ours.keys() != peer.keys():
+    both = ours.keys() & peer.keys()
+    if not both:
         return Line(what, "–", "–", "–", f"{goal:g}x sooner", UNMEASURED)
+    ours, peer = ({seed: some[seed] for seed in both} for some in (ours, peer))
+    what += "" if len(both) >= SEEDS else f", {len(both)} of {SEEDS} seeds"
     our_time, peer_time = typical(ours), typical(peer)
     value = peer_time.seconds / our_time.seconds
     pairs = [peer[seed].seconds / ours[seed].seconds for seed in ours]

@@ -36,9 +36,9 @@ missed (its later stages were too close together, told on seeds 50 and 51; the f
 """
 MEDIUM_TEXT = """
 Mean return of 20 deterministic episodes of the last parameters; the behaviour's is of its own episodes, actions drawn.
-`clone` is 20,000 steps of maximum likelihood alone; `td3+bc` and `cql` are d3rlpy's with its settings, on the same data
-and episodes. The box's settings of `offline` were chosen on these sets and seeds (docs/experiments.md): these are not
-fresh ones.
+`clone` is 20,000 steps of maximum likelihood alone; `td3+bc`, where it stands, is d3rlpy's with its settings, on the
+same data and episodes. The box's settings of `offline` were chosen on these sets and seeds (docs/experiments.md): these
+are not fresh ones.
 """
 
 

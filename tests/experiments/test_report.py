@@ -85,9 +85,11 @@ def test_the_numbers_of_a_chart_are_those_of_the_rows(page):
 
 
 def test_tables_say_the_final_returns(page):
-    # As results/learning/README.md has them.
-    assert "-149.0 ± 33.8" in page.words("td")
-    assert "11,795 ± 778.7" in page.words("td")
+    starts = "| Pendulum-v1 | 20,000", "| HalfCheetah-v5 | 1,000,000"  # of `default`, as results/learning tells them
+    lines = (LEARNED / "README.md").read_text().splitlines()
+    for start in starts:
+        score = next(line for line in lines if line.startswith(start)).split(" | ")[3]
+        assert score in page.words("td")
     assert "15 h 00 min" in page.words("dd")
     assert "30 of 30" in page.words("dd")
 

@@ -1,11 +1,11 @@
-"""One program for all members: in turn or at once, with the same answers and one compilation."""
+"""One program for all members: side by side or as one, with the same answers and one compilation."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sbeed.training.members import Members
+from sbeed.training.members import MOST_THREADS, Members
 
 traced = []
 
@@ -35,5 +35,33 @@ def test_programs_are_compiled_once_whoever_asks():
     assert traced == [3, 3]
 
 
-def test_a_gpu_takes_members_at_once_and_a_cpu_one_by_one():
+def test_many_members_give_their_memory_away_side_by_side():
+    members = Members(2 * MOST_THREADS, together=False)
+    held = members.hold([np.full(1000, i, np.float32) for i in range(members.count)])
+    for _ in range(3):
+        (held,) = members.run(_doubled, held, donate=(0,))
+    assert [float(one[0]) for one in members.fetch(held)] == [8 * i for i in range(members.count)]
+
+
+def _doubled(x):
+    return (2 * x,)
+
+
+def test_what_one_member_raises_is_heard_when_all_are_done():
+    members = Members(3, together=False)
+    held = members.hold([np.zeros(2 if i == 1 else 3, np.float32) for i in range(3)])
+    seen = []
+
+    def only_three(x):
+        seen.append(x.shape)
+        if x.shape != (3,):
+            raise ValueError("two numbers")
+        return (x,)
+
+    with pytest.raises(ValueError, match="two numbers"):
+        members.run(only_three, held)
+    assert set(seen) == {(2,), (3,)}
+
+
+def test_a_gpu_takes_members_as_one_and_a_cpu_side_by_side():
     assert Members(2).together == (jax.default_backend() != "cpu")

@@ -2,7 +2,8 @@
 
 <root>/random.json                  what uniformly random actions earn, by task (`--random` measures it anew)
 <root>/<preset>/<task>/config.yaml, metrics.jsonl    of a run, as `sbeed train` writes them; sac stands for SAC's preset
-<root>/<preset>/<task>/origin.yaml                   command, commit, machine and, where there is more to say, note
+<root>/<preset>/<task>/origin.yaml                   command, commit, machine and, where there is more to say, note;
+                                                     more_seeds, of a second run whose rows are among these
 """
 
 import argparse
@@ -69,7 +70,7 @@ long as the steps it allows.
   *unfinished*, whatever its mean.
 - **Stability**: the 10th percentile of the evaluations in the run's last quarter over its best rolling mean of five
   evaluations, both measured from what random actions earn (100 episodes, `random.json`). The goal is 0.6 in every run.
-  Evaluations are `evaluate_every` steps apart (config.yaml).
+  Evaluations are `evaluate_every` steps apart (config.yaml) unless the run's line says otherwise.
 - **V**: the largest |V| in a run's rows against (max |r| + max lam |H|) / (1 - gamma) of the same rows, for the seed
   that comes closest to it; H is log A where there are A actions, otherwise what was measured. A row has the mean, over
   one iteration's updates, of each batch's largest. "≥": the rows do not have the rewards, and max |r| is only known to
@@ -78,8 +79,8 @@ long as the steps it allows.
 
 
 VERSUS = """\
-Interquartile means of the final returns, same steps, seeds, gamma and evaluation; intervals, 95%, of a bootstrap over
-the seeds. The chance is that of a run against another's, a tie counted half. SAC is
+Interquartile means of the final returns, same steps, gamma and evaluation, and the seeds that both have; intervals,
+95%, of a bootstrap over the seeds. The chance is that of a run against another's, a tie counted half. SAC is
 [ours](../../docs/agents/sac.md).
 """
 
@@ -95,12 +96,12 @@ class Run(NamedTuple):
     def by_seed(self) -> dict[int, list[Row]]:
         """Each seed's rows in the order of their steps; a seed that the run should have and has not is empty.
 
-        Rows of more seeds than the config has come from a second run of the same (origin.yaml).
+        more_seeds of origin.yaml are those of a second run of the same.
         """
         first = self.config["seed"]
-        seeds = {*range(first, first + self.config["seeds"]), *(row["seed"] for row in self.rows)}
+        seeds = [*range(first, first + self.config["seeds"]), *self.origin.get("more_seeds", ())]
         ordered = sorted(self.rows, key=lambda row: row["step"])
-        return {s: [row for row in ordered if row["seed"] == s] for s in sorted(seeds)}
+        return {s: [row for row in ordered if row["seed"] == s] for s in seeds}
 
     @property
     def reached(self) -> int:
@@ -203,11 +204,12 @@ def _score(run: Run) -> str:
 
 def versus(runs: Sequence[Run]) -> list[str]:
     """Lines for the tasks that `default` and SAC have both finished."""
-    ended = {(run.preset, run.task): finals for run in runs if (finals := _finished(run)) is not None}
+    ended = {(run.preset, run.task): run.finals for run in runs if _finished(run)}
     lines = []
     for task in TASKS:
         if {("default", task), ("sac", task)} <= ended.keys():
-            ours, theirs = ended["default", task], ended["sac", task]
+            pair = ended["default", task], ended["sac", task]
+            ours, theirs = (np.array([one[seed] for seed in pair[0].keys() & pair[1].keys()]) for one in pair)
             scores = [stats.overall_iqm([one]) for one in (ours, theirs)]
             chance = stats.improvement([ours], [theirs])
             cells = [f"{number(float(s.value))} ({number(float(s.lo))} to {number(float(s.hi))})" for s in scores]
@@ -215,10 +217,9 @@ def versus(runs: Sequence[Run]) -> list[str]:
     return lines
 
 
-def _finished(run: Run) -> np.ndarray | None:
-    """The final returns, if every seed has gone all the way."""
-    finals = list(run.finals.values())
-    return None if None in finals or run.reached < run.config["steps"] else np.array(finals)
+def _finished(run: Run) -> bool:
+    """Whether every seed has gone all the way."""
+    return None not in run.finals.values() and run.reached >= run.config["steps"]
 
 
 def verdict(run: Run, goal: Goal) -> str:

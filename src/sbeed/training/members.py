@@ -1,7 +1,7 @@
 """The same program for every member of a population."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache, partial
 from itertools import cycle
 from typing import Any, TypeAlias
@@ -20,13 +20,15 @@ class Members:
     `together`: trees are stacked and programs vmapped, one launch for all, which is what a GPU wants. Otherwise the
     same solo program runs for each member: XLA's batched products are slow on a CPU, and so each member's numbers equal
     those of its solo run bit for bit. Each is launched from a thread of its own, because XLA lets what one thread has
-    launched wait for each other, and one small update alone cannot keep two cores busy.
+    launched wait for each other, and one small update alone cannot keep two cores busy. So of jax's settings only those
+    of the whole process hold for all members, not those of a `with`.
     """
 
     def __init__(self, count: int, together: bool | None = None):
         self.count = count
-        self._threads = [ThreadPoolExecutor(1) for _ in range(min(count, MOST_THREADS))]  # each begins when needed
         self.together = jax.default_backend() != "cpu" if together is None else together
+        launching = 0 if self.together else min(count - 1, MOST_THREADS)
+        self._threads = [ThreadPoolExecutor(1) for _ in range(launching)]
 
     def hold(self, trees: Sequence[Any]) -> Held:
         """One tree for each member, on the device."""
@@ -60,6 +62,7 @@ class Members:
         first, *others = zip(*held)
         begun = call(*first, *shared)  # compiled once, before the others ask for it
         rest = [thread.submit(call, *trees, *shared) for thread, trees in zip(cycle(self._threads), others)]
+        wait(rest)  # before one raises: no other may still be giving memory away
         return tuple(list(parts) for parts in zip(begun, *(one.result() for one in rest)))
 
 
