@@ -66,8 +66,13 @@ def test_probe(config, box, kind):
     spec = replace(env.spec, name="probe", time_limit=None)
     state, _ = _learner(config, spec)(data, jax.random.key(1))
     v, expected = agent.value(state.V, data.obs), env.value(data.obs, config.gamma)
+    if kind is probe.TimeLimit:
+        # No step starts where the limit ends, so V there is the network's guess, and V elsewhere is only as right as
+        # that: what can be asked for is that it counts. Who takes the limit for an end has at most 4.1.
+        assert v.min() > 5
+        expected = 1 + config.gamma * agent.value(state.V, data.next_obs)
     # lam > 0 adds at most lam log 2 a step, .07 in all at gamma .9.
-    np.testing.assert_allclose(v, expected, atol=0.25 if kind is probe.TimeLimit else 0.15)
+    np.testing.assert_allclose(v, expected, atol=0.15)
     if hasattr(env, "best_action"):
         action = state.pi.squash(state.pi.mode(data.obs))
         np.testing.assert_allclose(action, env.best_action(data.obs), atol=0.1)

@@ -101,7 +101,7 @@ def test_stopped_and_not_stopped_are_the_same(tmp_path, env, fields):
     config = replace(CONFIG, **fields)
     trainer = _assert_goes_on_as_if_never_stopped(tmp_path, partial(_make, env, config), 4, 16, 64, 112, end=160)
     assert trainer.member(0).iteration > 2
-    assert len(Checkpoint(tmp_path, 112).parts) >= 1
+    assert any(Checkpoint(tmp_path, step).parts for step in steps_of(tmp_path))
 
 
 @pytest.mark.parametrize(("env", "together"), [("Pendulum-v1", True), ("jax:pendulum", True), ("Pendulum-v1", False)])
