@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from benchmarks import rows
 from benchmarks.offline import page
+from benchmarks.offline.figure import offline_figure
 
 ROOT = Path(__file__).parent.parent
 ORIGIN = {"commit": "abc1234", "machine": "a machine, 2 cores"}
@@ -65,3 +66,14 @@ def test_the_worst_epoch_counts(seconds, verdict):
 def test_the_committed_page_is_of_the_committed_rows():
     place = ROOT / "results/offline"
     assert (place / "README.md").read_text() == page.readme(rows.read(place / "rows.jsonl"))
+
+
+def test_the_figure_has_a_panel_for_each_study_and_for_each_set_that_was_recorded():
+    place = ROOT / "results/offline"
+    drawn = [axes for axes in offline_figure(rows.read(place / "rows.jsonl")).axes if axes.axison]
+    titles = [axes.get_title(loc="left") for axes in drawn]
+    assert {"garnets", "hopper, medium-replay", "cartpole, one random path", "values told, pendulum"} <= set(titles)
+    (medium,) = [axes for axes in drawn if axes.get_title(loc="left") == "hopper, medium"]
+    assert {"offline", "behaviour", "clone"} <= {text.get_text() for text in medium.get_legend().get_texts()}
+    assert len(offline_figure([_medium("behaviour", 0, 1.0)]).axes) == 6
+    assert (place / "offline.png").is_file()

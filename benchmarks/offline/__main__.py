@@ -9,6 +9,8 @@ from typing import Any
 from benchmarks import rows
 from benchmarks.__main__ import commit, machine
 from benchmarks.offline import garnet, learning, loading, page, values
+from benchmarks.offline.figure import offline_figure
+from sbeed.experiments import plots
 
 Row = dict[str, Any]
 STUDIES: dict[str, Callable[[int], Row]] = {
@@ -39,8 +41,15 @@ def main() -> None:
                 row = {**STUDIES[name](seed), "commit": commit(), "machine": machine()}
                 rows.write(file, [*(old for old in rows.read(file) if not _is(old, name, seed)), row])
                 print(f"{name}, seed {seed}", flush=True)
-    (given.out / "README.md").write_text(page.readme(rows.read(file)))
+    write(given.out)
     print(given.out / "README.md")
+
+
+def write(out: Path) -> None:
+    """The page and its figure, from the rows that there are."""
+    found = rows.read(out / "rows.jsonl")
+    (out / "README.md").write_text(page.readme(found))
+    plots.save(offline_figure(found), out / "offline")
 
 
 def _is(row: Row, name: str, seed: int) -> bool:

@@ -21,6 +21,7 @@ import numpy as np
 from benchmarks import rows
 from benchmarks.__main__ import commit, machine
 from benchmarks.offline import page
+from benchmarks.offline.__main__ import write
 from benchmarks.processes import D3RLPY, ROOT, System
 from sbeed import load_dataset
 from sbeed.data.dataset import Dataset
@@ -132,7 +133,7 @@ def add(given: argparse.Namespace, data: Dataset, system: str, seed: int, told: 
     file = given.results / "rows.jsonl"
     others = [old for old in rows.read(file) if any(old.get(key) != row.get(key) for key in same)]
     rows.write(file, [*others, row])
-    (given.results / "README.md").write_text(page.readme(rows.read(file)))
+    write(given.results)
 
 
 def main(words: Sequence[str] | None = None) -> None:

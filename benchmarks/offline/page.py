@@ -18,6 +18,8 @@ TEXT = """\
 Written by `python -m benchmarks.offline` from rows.jsonl beside it; do not edit. `--only NAME` does one study again,
 `--page` writes this page alone. Which study says what, and when to trust it: [docs/offline.md](../../docs/offline.md).
 
+![What fixed data teach](offline.png)
+
 """
 
 FINALS = """
@@ -37,8 +39,8 @@ missed (its later stages were too close together, told on seeds 50 and 51; the f
 MEDIUM_TEXT = """
 Mean return of 20 deterministic episodes of the last parameters; the behaviour's is of its own episodes, actions drawn.
 `clone` is 20,000 steps of maximum likelihood alone; `td3+bc`, where it stands, is d3rlpy's with its settings, on the
-same data and episodes. The box's settings of `offline` were chosen on these sets and seeds (docs/experiments.md): these
-are not fresh ones.
+same data and episodes, after fewer updates than `offline` had. The box's settings of `offline` were chosen on these
+sets and seeds (docs/experiments.md): these are not fresh ones.
 """
 
 
