@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from sbeed.training.rundir import read_config, read_rows
+from sbeed.experiments.learning import read_runs
 
 LEARNED = Path(__file__).parents[2] / "results" / "learning"
 TASKS = ("Pendulum-v1", "Hopper-v5", "HalfCheetah-v5")
@@ -28,16 +28,15 @@ def write_figure(folder, panels, **more):
 
 def learned(folder, tasks=TASKS):
     """Both presets of results/learning as a figure with a run for each seed."""
+    runs = {(run.preset, run.task): run for run in read_runs(LEARNED)}
     panels = []
     for task in tasks:
         panel = {"name": task, "env": task, "x": "step", "runs": []}
         for preset in ("default", "paper"):
-            source = LEARNED / preset / task
-            config, rows = read_config(source / "config.yaml"), read_rows(source)
+            run = runs[preset, task]
             for seed in range(5):
                 id = f"{preset}-{task}-{seed}"
-                own = [row for row in rows if row["seed"] == seed]
-                write_run(folder, id, {**config, "seed": seed, "seeds": 1}, own)
+                write_run(folder, id, {**run.config, "seed": seed, "seeds": 1}, run.by_seed[seed])
                 panel["runs"].append({"label": f"SBEED {preset}", "seed": seed, "id": id})
         panels.append(panel)
     return write_figure(
@@ -79,7 +78,8 @@ def hostile(folder):
     runs = []
     for seed in range(2):
         write_run(folder, f"evil-{seed}", config, rows_of([1.0, 2.0 + seed], seed=seed, env=EVIL))
-        (folder / "runs" / f"evil-{seed}" / "result.json").write_text(json.dumps({"outcome": EVIL, "message": EVIL}))
+        result = dict.fromkeys(("outcome", "message", "machine"), EVIL)
+        (folder / "runs" / f"evil-{seed}" / "result.json").write_text(json.dumps(result))
         runs += [
             {"label": label, "seed": seed, "id": f"evil-{seed}"} for label in (EVIL, "\ud800 javascript:pwned=1\x00")
         ]

@@ -6,7 +6,8 @@ import pytest
 
 from sbeed import cli
 from sbeed.experiments import executors
-from sbeed.experiments.worker import RESULT, Outcome, write_json
+from sbeed.experiments.spec import describe
+from sbeed.experiments.worker import RESULT, SPEC, Outcome, write_json
 
 
 def _run(capsys, *args):
@@ -34,6 +35,7 @@ class Pretending:
             task.path.mkdir()
             rows = [{"step": n, "iteration": n, "seed": 0, "return": float(n), "final": n == 2} for n in (1, 2)]
             (task.path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+            write_json(task.path / SPEC, describe(task.run))
             write_json(task.path / RESULT, {"outcome": "finished", "return": 2.0, "seconds": 1.0})
         return [(task, self.outcome)]
 
@@ -58,6 +60,11 @@ def test_a_figure_leaves_its_runs_and_pictures(capsys, tmp_path, monkeypatch):
     code, _, err = _run(capsys, "figure", "on-policy", "--out", out)
     assert code == 2
     assert "another figure (ablation, smoke)" in err
+
+
+def test_what_no_panel_has_is_not_run(capsys, tmp_path):
+    code, _, err = _run(capsys, "figure", "ablation", "--only", "k", "lam = 0.01", "--out", tmp_path / "none")
+    assert (code, err) == (2, "sbeed: --only: nothing there is all of this\n")
 
 
 def test_runs_that_could_not_be_finished_are_said_and_the_others_are_there(capsys, tmp_path, monkeypatch):

@@ -13,12 +13,27 @@ from sbeed.experiments import figures
 from sbeed.experiments.figures import ablation, off_policy, on_policy
 from sbeed.experiments.figures.scales import SCALES, at_scale
 from sbeed.experiments.runner import _config
-from sbeed.experiments.spec import Run, describe, read_run, runs_of, shown
+from sbeed.experiments.spec import Run, chosen, describe, read_run, runs_of, shown
 from sbeed.training.run import RunSpec
 from sbeed.training.sources import spec_of
 
 ALL = [module.FIGURE for module in (ablation, off_policy, on_policy)]
 env_spec = cache(spec_of)
+
+
+@pytest.mark.parametrize(
+    ("names", "panels", "curves"),
+    [
+        ((), 10, 7),
+        (("Hopper-v5", "Swimmer-v5"), 4, 7),
+        (("SAC", "SBEED (paper)"), 10, 2),
+        (("Hopper-v5", "SAC"), 2, 1),
+    ],
+)
+def test_a_part_of_a_figure_has_a_name(names, panels, curves):
+    part = chosen(off_policy.FIGURE, names)
+    assert len(part.panels) == panels
+    assert {len(panel.curves) for panel in part.panels} == {curves}
 
 
 def test_a_run_is_named_by_what_it_is():

@@ -101,12 +101,18 @@ def test_a_report():
 
 def test_runs_come_in_the_order_of_their_goals_and_each_task_has_a_panel(tmp_path):
     for preset, task in (("paper", "Pendulum-v1"), ("default", "Ant-v5"), ("default", "Hopper-v5")):
-        place = tmp_path / preset / task
+        place = tmp_path / "learning" / preset / task
         place.mkdir(parents=True)
         (place / "config.yaml").write_text(yaml.safe_dump(CONFIG))
         (place / "origin.yaml").write_text("command: a\ncommit: b\nmachine: c\nnote: Seed 1 diverged.")
         (place / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in _rows([1, 2])))
-    runs = learning.read_runs(tmp_path)
+    elsewhere = tmp_path / "runs" / "0123"  # of a figure
+    elsewhere.mkdir(parents=True)
+    for name in ("config.yaml", "metrics.jsonl"):
+        (place / name).rename(elsewhere / name)
+    with (place / "origin.yaml").open("a") as file:
+        file.write("\nrows: ../../../runs/0123")
+    runs = learning.read_runs(tmp_path / "learning")
     assert [(run.preset, run.task) for run in runs] == [
         ("default", "Hopper-v5"),
         ("paper", "Pendulum-v1"),

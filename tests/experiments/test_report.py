@@ -104,6 +104,23 @@ def test_the_same_files_give_the_same_page(folder):
     assert _page(folder / "ablation") == _page(folder / "ablation")
 
 
+def test_where_runs_have_ended_is_said(tmp_path):
+    runs = []
+    places = {"r0": "two cores", "r1": "two cores", "five": "one H200", "old": None}
+    for id, place in places.items():
+        seeds = range(5) if id == "five" else [9]
+        rows = [row for seed in seeds for row in rows_of([1.0, 2.0], seed=seed)]
+        write_run(tmp_path, id, {"env": "Pendulum-v1", "steps": 200}, rows)
+        result = {"outcome": "finished", "lost": [], "seconds": 5400.0} | ({"machine": place} if place else {})
+        (tmp_path / "runs" / id / "result.json").write_text(json.dumps(result))
+        runs += [{"label": "a", "seed": seed, "id": id} for seed in seeds]
+    write_figure(tmp_path, [{"name": "p", "env": "Pendulum-v1", "x": "step", "runs": runs}], machine="the last one")
+    text = report.page(results.read_results(tmp_path), tmp_path, "1.0")
+    assert "two cores: 2 runs, 3.0 h; one H200: 5 runs, 1.5 h; –: 1 run, 1.5 h" in text
+    assert "8 of 8" in text
+    assert "the last one" not in text
+
+
 def test_nothing_is_fetched(page):
     text = "".join(str(found) for _, found in page.elements)
     assert "http" not in text.replace("http-equiv", "")

@@ -232,6 +232,15 @@ def test_nothing_there(tmp_path):
             results.read_results(path)
 
 
+@pytest.mark.parametrize("text", ["[]", '{"machine": 3}', '{"machine": "' + 400 * "x" + '"}'])
+def test_a_result_that_is_none_is_said(tmp_path, text):
+    write_run(tmp_path, "one", {"env": "Pendulum-v1", "steps": 200}, rows_of([1.0, 2.0]))
+    (tmp_path / "runs" / "one" / "result.json").write_text(text)
+    panel = {"name": "p", "env": "Pendulum-v1", "x": "step", "runs": [{"label": "a", "seed": 0, "id": "one"}]}
+    with pytest.raises(ValueError, match="is no result of ours"):
+        results.read_figure(write_figure(tmp_path, [panel]))
+
+
 def test_the_members_of_a_population_are_runs_of_their_own(tmp_path):
     kept, lost = rows_of([1.0, 2.0, 3.0]), rows_of([1.0, 2.0, 9.0], seed=1)[:2]
     write_run(tmp_path, "both", CONFIG, [*kept, *lost])

@@ -14,7 +14,7 @@ import pytest
 from sbeed.experiments import runner
 from sbeed.experiments.executors import Local, Ray, Task
 from sbeed.experiments.runner import MOST_DEATHS, finish, run_figure
-from sbeed.experiments.spec import Curve, Figure, Panel, Run, read_run, runs_of
+from sbeed.experiments.spec import Curve, Figure, Panel, Run, arranged, describe, read_run, runs_of
 from sbeed.experiments.worker import RESULT, SPEC, Outcome, work, write_json
 from sbeed.training.checkpoints import steps_of
 from sbeed.training.run import RunSpec
@@ -100,6 +100,7 @@ class Scripted:
         task, outcome = self._running.pop(0), self._outcomes.pop(0)
         if outcome.kind == "done":
             task.path.mkdir()
+            write_json(task.path / SPEC, describe(task.run))
             write_json(task.path / RESULT, {"outcome": "finished", "return": 1.0, "seconds": 2.0})
         return [(task, outcome)]
 
@@ -172,6 +173,28 @@ def test_the_seeds_of_a_curve_may_be_one_run(tmp_path):
     ]
     assert {run["id"] for run in panel["runs"]} == {path.name for path in (tmp_path / "runs").iterdir()}
     assert executor.started == [0]
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_what_was_done_together_is_not_done_alone_nor_the_other_way_round(tmp_path, first):
+    def asked(executor, seeds, together):
+        run_figure(_figure(), tmp_path, executor, seeds=seeds, scale="smoke", show=Silent(), together=together)
+        (panel,) = json.loads((tmp_path / "figure.json").read_text())["panels"]
+        return [run["id"] for run in panel["runs"]]
+
+    ids = asked(Scripted(DONE, DONE), 2, first)
+    assert asked(nothing := Scripted(), 2, not first) == ids
+    assert nothing.started == []
+    more = Scripted(DONE, DONE)
+    assert asked(more, 4, not first)[:2] == ids[:2]
+    assert more.started == ([2, 3] if first else [2])  # two alone, or a population of two
+
+
+def test_seeds_that_are_left_are_one_population_if_they_come_one_after_the_other():
+    spec = _figure().panels[0].curves[0].spec
+    for there, members in (((), [5] * 5), ((0, 1), [1, 1, 3, 3, 3]), ((2,), [1] * 5), ((0, 1, 2, 3, 4), [1] * 5)):
+        holding = arranged(_figure(), 5, together=True, done=[Run(spec, seed) for seed in there])
+        assert [holding(spec, seed).members for seed in range(5)] == members
 
 
 def test_a_preset_that_has_changed_since_is_found(tmp_path):

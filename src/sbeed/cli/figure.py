@@ -29,7 +29,7 @@ class Figure:
     seeds: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: 5, smoke: 1)")] = None
     """Runs of each curve, with the seeds 0, 1, ..."""
     only: tuple[str, ...] | None = None
-    """Tasks, or panels, to run; without this flag, all."""
+    """Tasks, panels or curves to run; without this flag, all."""
     together: bool = False
     """Train the seeds of a curve as one population, in one program: what a GPU wants. One population for as many cores
     as it has members; on a GPU their numbers are close to those of runs alone, not equal to them."""
@@ -94,14 +94,16 @@ class Figure:
     def _asked(self) -> "tuple[spec.Figure, int]":
         from sbeed.experiments.figures import ablation, off_policy, on_policy
         from sbeed.experiments.figures.scales import SCALES, at_scale
+        from sbeed.experiments.spec import chosen, labels_in, places_in
 
         figure = {module.FIGURE.name: module.FIGURE for module in (ablation, off_policy, on_policy)}[self.name]
-        names = list(dict.fromkeys(name for panel in figure.panels for name in (panel.env, panel.name)))
+        names = [*places_in(figure), *labels_in(figure)]
         require("--only", self.only != (), f"name at least one of {', '.join(names)}")
         for name in self.only or ():
             require("--only", name in names, f"nothing there is named '{name}'; choose from {', '.join(names)}")
-        chosen = [p for p in figure.panels if self.only is None or {p.env, p.name} & set(self.only)]
-        return at_scale(figure._replace(panels=tuple(chosen)), self.scale), self.seeds or SCALES[self.scale].seeds
+        part = chosen(figure, self.only or ())
+        require("--only", part.panels != (), "nothing there is all of this")
+        return at_scale(part, self.scale), self.seeds or SCALES[self.scale].seeds
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from sbeed.experiments.machine import cores
 from sbeed.experiments.spec import Run, describe, read_run
 from sbeed.experiments.worker import FAILED, STOPPED, Outcome
 
@@ -61,11 +62,6 @@ def _one_thread_each(environment: Mapping[str, str]) -> dict[str, str]:
     flags = f"{environment.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     return {"XLA_FLAGS": flags.strip(), **threads}
-
-
-def cores() -> int:
-    """That this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class _Process:

@@ -3,7 +3,7 @@
 <root>/random.json                  what uniformly random actions earn, by task (`--random` measures it anew)
 <root>/<preset>/<task>/config.yaml, metrics.jsonl    of a run, as `sbeed train` writes them; sac stands for SAC's preset
 <root>/<preset>/<task>/origin.yaml                   command, commit, machine and, where there is more to say, note;
-                                                     more_seeds, of a second run whose rows are among these
+                                                     rows: the folder with the other two, if it is another
 """
 
 import argparse
@@ -53,11 +53,12 @@ ACTIONS = {"CartPole-v1": 2, "Acrobot-v1": 3, "FrozenLake-v1": 4}
 TASKS = list(GOALS["default"])
 COLOURS = {"default": plots.BLUE, "paper": plots.VERMILLION, "sac": plots.GREEN}
 STABLE = 0.6
+ORIGIN = "origin.yaml"
 
 TEXT = """\
 # Learning
 
-Written by `make results` from the rows beside it; do not edit.
+Written by `make results` from the rows beside it and those of [off_policy](../off_policy/runs); do not edit.
 
 ![Learning curves](learning.png)
 
@@ -70,7 +71,7 @@ long as the steps it allows.
   *unfinished*, whatever its mean.
 - **Stability**: the 10th percentile of the evaluations in the run's last quarter over its best rolling mean of five
   evaluations, both measured from what random actions earn (100 episodes, `random.json`). The goal is 0.6 in every run.
-  Evaluations are `evaluate_every` steps apart (config.yaml) unless the run's line says otherwise.
+  Evaluations are `evaluate_every` steps apart (config.yaml).
 - **V**: the largest |V| in a run's rows against (max |r| + max lam |H|) / (1 - gamma) of the same rows, for the seed
   that comes closest to it; H is log A where there are A actions, otherwise what was measured. A row has the mean, over
   one iteration's updates, of each batch's largest. "≥": the rows do not have the rewards, and max |r| is only known to
@@ -94,12 +95,9 @@ class Run(NamedTuple):
 
     @property
     def by_seed(self) -> dict[int, list[Row]]:
-        """Each seed's rows in the order of their steps; a seed that the run should have and has not is empty.
-
-        more_seeds of origin.yaml are those of a second run of the same.
-        """
+        """Each seed's rows in the order of their steps; a seed that the run should have and has not is empty."""
         first = self.config["seed"]
-        seeds = [*range(first, first + self.config["seeds"]), *self.origin.get("more_seeds", ())]
+        seeds = range(first, first + self.config["seeds"])
         ordered = sorted(self.rows, key=lambda row: row["step"])
         return {s: [row for row in ordered if row["seed"] == s] for s in seeds}
 
@@ -122,13 +120,16 @@ class Bound(NamedTuple):
 
 
 def read_runs(root: Path) -> list[Run]:
-    """All runs below root, presets and tasks in the order of their goals, others after them by name."""
-    places = [file.parent for file in root.glob(f"*/*/{CONFIG}")]
+    """All runs below root, presets and tasks in the order of their goals, others after them by name.
+
+    A run's config and rows lie beside its origin.yaml, or where that says: the folder of a figure's run.
+    """
     order = [(preset, task) for preset in (*GOALS, "sac") for task in TASKS]
-    runs = [
-        Run(p.parent.name, p.name, read_config(p / CONFIG), read_rows(p), read_config(p / "origin.yaml"))
-        for p in sorted(places)
-    ]
+    runs = []
+    for folder in sorted({file.parent for name in (CONFIG, ORIGIN) for file in root.glob(f"*/*/{name}")}):
+        origin = read_config(folder / ORIGIN)
+        place = folder / origin.get("rows", "")
+        runs.append(Run(folder.parent.name, folder.name, read_config(place / CONFIG), read_rows(place), origin))
     return sorted(runs, key=lambda run: order.index(key) if (key := (run.preset, run.task)) in order else len(order))
 
 

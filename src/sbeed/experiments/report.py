@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -60,12 +60,13 @@ def _digest(text: str) -> str:
 
 
 def _figure(figure: Figure, i: int, at: Path) -> Markup:
-    runs = {run.id: run for run in figure.runs}.values()  # one may be in several panels
+    runs = {(run.id, run.seed): run for run in figure.runs}.values()  # one may be in several panels
     done = sum(run.final is not None or run.diverged for run in runs)
     facts = {
         "figure": figure.name,
         "runs finished": f"{done} of {len(runs)}",
         **figure.facts,
+        **_machines(runs),
         "wall time": duration(figure.seconds) if figure.seconds is not None else "–",
     }
     return element(
@@ -87,6 +88,21 @@ def _figure(figure: Figure, i: int, at: Path) -> Markup:
         class_="figure",
         id=f"figure-{i}",
     )
+
+
+def _machines(runs: Collection[Run]) -> dict[str, str]:
+    """Where runs have ended, how many, and how long those took together: the last command's machine may be another."""
+    places = dict.fromkeys(run.machine for run in runs if run.machine)
+    words = []
+    for place in places:
+        there = [run for run in runs if run.machine == place]
+        seconds = {run.id: run.whole_seconds or 0 for run in there}  # once for a population
+        words.append(f"{place}: {_counted(len(there), 'run')}, {sum(seconds.values()) / 3600:.1f} h")
+    return {"machine": "; ".join(words)} if words else {}
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _views(figure: Figure, i: int) -> Markup:

@@ -43,6 +43,8 @@ class Run(NamedTuple):
     final: float | None = None
     diverged: bool = False
     seconds: float | None = None
+    machine: str = ""  # that it ended on; as all that follows, of a population for all its members
+    whole_seconds: float | None = None  # from its beginning to its end
 
 
 class Panel(NamedTuple):
@@ -169,7 +171,14 @@ def _read_run(path: Path, run: Run) -> Run:
         raise ValueError(f"'{path}' is a link, which may lead anywhere")
     if (path / RESULT).exists():
         result = _read_json(path / RESULT)
-        run = run._replace(diverged=isinstance(result, dict) and _diverged(result, run.seed))
+        try:
+            run = run._replace(
+                diverged=_diverged(result, run.seed),
+                machine=_name(result.get("machine", "–")),
+                whole_seconds=_finite(result.get("seconds")),
+            )
+        except (AttributeError, ValueError):
+            raise ValueError(f"'{path / RESULT}' is no result of ours") from None
     if (path / rundir.CONFIG).exists():
         run = run._replace(config=rundir.parse_config(_text(path / rundir.CONFIG), path / rundir.CONFIG))
     rows, file = [], path / rundir.METRICS

@@ -1,7 +1,6 @@
 """A figure's runs from wherever they stand to their end: the same call again does only what is left to do."""
 
 import json
-import platform
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -12,9 +11,10 @@ from typing import Any, Protocol
 from sbeed.about import plain
 from sbeed.agents.knobs import with_fields
 from sbeed.agents.registry import find
-from sbeed.experiments.executors import Executor, Task, cores
-from sbeed.experiments.spec import Figure, runs_of, shown
-from sbeed.experiments.worker import PROGRESS, RESULT, write_json
+from sbeed.experiments.executors import Executor, Task
+from sbeed.experiments.machine import machine
+from sbeed.experiments.spec import Figure, Run, arranged, read_run, runs_of, shown
+from sbeed.experiments.worker import PROGRESS, RESULT, SPEC, write_json
 from sbeed.training import rundir, tensors
 from sbeed.training.checkpoints import steps_of
 from sbeed.training.run import RunSpec
@@ -42,17 +42,18 @@ def run_figure(
 ) -> list[str]:
     """Leaves figure.json and runs/<id>/ in `out`; returns a line for each run that could not be finished.
 
-    together: a curve's seeds are one run, a population.
+    together: a curve's seeds are one run, a population. What is done, alone or together, is not done again.
     """
     path, began = out / FIGURE, time.perf_counter()
     seconds = _earlier_seconds(path, figure.name, scale)
-    tasks = [Task(title, run, out / RUNS / run.id) for title, run in runs_of(figure, seeds, together=together)]
-    check_settings(tasks)
     (out / RUNS).mkdir(exist_ok=True)
+    holding = arranged(figure, seeds, together=together, done=done_in(out / RUNS))
+    tasks = [Task(title, run, out / RUNS / run.id) for title, run in runs_of(figure, seeds, holding)]
+    check_settings(tasks)
     about = {
         "name": figure.name,
         "title": figure.title,
-        "panels": shown(figure, seeds, together=together),
+        "panels": shown(figure, seeds, holding),
         "scale": scale,
         "executor": executor.name,
         "machine": machine(),
@@ -121,6 +122,12 @@ def is_done(path: Path) -> bool:
     return (path / RESULT).is_file()
 
 
+def done_in(folder: Path) -> list[Run]:
+    """The runs there that are."""
+    done = [path for path in sorted(folder.iterdir()) if is_done(path) and (path / SPEC).is_file()]
+    return [run for path in done if (run := read_run(rundir.read_config(path / SPEC))).id == path.name]
+
+
 def step_of(task: Task) -> int:
     """Where a run stands, as its worker last said."""
     try:
@@ -159,17 +166,6 @@ def _config(spec: RunSpec) -> dict[str, Any]:
 
 
 _env_spec = cache(spec_of)  # which makes an environment
-
-
-def machine() -> str:
-    """In words, without its name."""
-    names = [line.partition(":")[2] for line in _lines(Path("/proc/cpuinfo")) if line.startswith("model name")]
-    kind = " ".join(names[0].split()) if names else platform.machine()
-    return f"{cores()} cores ({kind}), {platform.system()}"
-
-
-def _lines(path: Path) -> list[str]:
-    return path.read_text().splitlines() if path.exists() else []
 
 
 def _earlier_seconds(path: Path, name: str, scale: str) -> float:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, NamedTuple
 
@@ -70,24 +70,57 @@ class Figure(NamedTuple):
     panels: tuple[Panel, ...]
 
 
-def runs_of(figure: Figure, seeds: int, *, together: bool = False) -> list[tuple[str, Run]]:
+def places_in(figure: Figure) -> list[str]:
+    """The names of its tasks and panels."""
+    return list(dict.fromkeys(name for panel in figure.panels for name in (panel.env, panel.name)))
+
+
+def labels_in(figure: Figure) -> list[str]:
+    """The names of its curves."""
+    return list(dict.fromkeys(curve.label for panel in figure.panels for curve in panel.curves))
+
+
+def chosen(figure: Figure, names: Collection[str]) -> Figure:
+    """What these name: of tasks and panels the named ones, of curves likewise; all of a kind of which none is named."""
+    places, labels = set(places_in(figure)) & set(names), set(labels_in(figure)) & set(names)
+    panels = [
+        panel._replace(curves=tuple(curve for curve in panel.curves if not labels or curve.label in labels))
+        for panel in figure.panels
+        if not places or {panel.env, panel.name} & places
+    ]
+    return figure._replace(panels=tuple(panel for panel in panels if panel.curves))
+
+
+Holding = Callable[[RunSpec, int], Run]  # the run of a spec that has this seed; `Run` itself: one of its own
+
+
+def arranged(figure: Figure, seeds: int, *, together: bool = False, done: Iterable[Run] = ()) -> Holding:
+    """Who has each seed of each curve: who has it already, else a run of its own.
+
+    together: else one population with the others that are still to do, if they come one after the other.
+    """
+    holders = {Run(run.spec, seed).id: run for run in done for seed in run.seeds}
+    for spec in (curve.spec for panel in figure.panels for curve in panel.curves):
+        left = [seed for seed in range(seeds) if Run(spec, seed).id not in holders]
+        if together and left and left[-1] - left[0] + 1 == len(left):
+            population = Run(spec, left[0], len(left))
+            holders |= {Run(spec, seed).id: population for seed in left}
+    return lambda spec, seed: holders.get((own := Run(spec, seed)).id, own)
+
+
+def runs_of(figure: Figure, seeds: int, holding: Holding = Run) -> list[tuple[str, Run]]:
     """Every run once, whoever shows it, with what to call it; the first seed of all curves comes first."""
     found: dict[str, tuple[str, Run]] = {}
-    for seed in range(1 if together else seeds):
+    for seed in range(seeds):
         for panel in figure.panels:
             for curve in panel.curves:
-                run = _holding(curve, seed, seeds, together)
-                title = f"{panel.env} {curve.label} " + (f"{seeds} seeds" if together else f"seed {seed}")
+                run = holding(curve.spec, seed)
+                title = f"{panel.env} {curve.label} " + (f"seed {seed}" if run.members == 1 else f"{run.members} seeds")
                 found.setdefault(run.id, (title, run))
     return list(found.values())
 
 
-def _holding(curve: Curve, seed: int, seeds: int, together: bool) -> Run:
-    """The run of that seed."""
-    return Run(curve.spec, 0, seeds) if together else Run(curve.spec, seed)
-
-
-def shown(figure: Figure, seeds: int, *, together: bool = False) -> list[dict[str, Any]]:
+def shown(figure: Figure, seeds: int, holding: Holding = Run) -> list[dict[str, Any]]:
     """The panels of figure.json: which runs are drawn where."""
     return [
         {
@@ -95,7 +128,7 @@ def shown(figure: Figure, seeds: int, *, together: bool = False) -> list[dict[st
             "env": panel.env,
             "x": panel.x,
             "runs": [
-                {"label": curve.label, "seed": seed, "id": _holding(curve, seed, seeds, together).id}
+                {"label": curve.label, "seed": seed, "id": holding(curve.spec, seed).id}
                 for curve in panel.curves
                 for seed in range(seeds)
             ],

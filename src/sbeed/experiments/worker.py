@@ -17,6 +17,7 @@ from gymnasium.error import Error as GymnasiumError
 
 from sbeed.about import read_task
 from sbeed.envs.base import EnvironmentFault
+from sbeed.experiments.machine import machine_and_device
 from sbeed.experiments.spec import Run, describe, read_run
 from sbeed.recording import pursue, record
 from sbeed.training import rundir
@@ -102,6 +103,7 @@ def _result(path: Path, run: Run, diverged: str) -> dict[str, Any]:
         "step": rows[-1]["step"] if rows else 0,
         "return": sum(finals.values()) / len(finals) if finals else None,
         "seconds": rows[-1]["seconds"] if rows else 0.0,
+        "machine": machine_and_device(),
     }
 
 

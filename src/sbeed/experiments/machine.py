@@ -1,0 +1,29 @@
+"""What a run ran on, in words."""
+
+import os
+import platform
+from pathlib import Path
+
+
+def cores() -> int:
+    """That this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def machine() -> str:
+    """Without its name."""
+    names = [line.partition(":")[2] for line in _lines(Path("/proc/cpuinfo")) if line.startswith("model name")]
+    kind = " ".join(names[0].split()) if names else platform.machine()
+    return f"{cores()} cores ({kind}), {platform.system()}"
+
+
+def machine_and_device() -> str:
+    """With what jax found beside the cores, if it found anything."""
+    import jax
+
+    device = jax.devices()[0]
+    return machine() + (f", {device.device_kind}" if device.platform != "cpu" else "")
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
