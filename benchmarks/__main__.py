@@ -32,7 +32,10 @@ def main() -> None:
 
 
 def measure(name: str, quick: bool, out: Path) -> None:
-    """New rows take the place of that benchmark's old ones, when all of them are there; other rows stay."""
+    """New rows take the place of that benchmark's old ones, when all of them are there; other rows stay.
+
+    So do the old ones where there is nothing to measure, a GPU's on a machine without one.
+    """
     file = out / "rows.jsonl"
     origin = {"commit": commit(), "machine": machine(), "busy": busy(), "quick": quick}
     module = BENCHMARKS[name]
@@ -40,8 +43,9 @@ def measure(name: str, quick: bool, out: Path) -> None:
         for new in time_to_return.measure(quick, of(rows.read(file), name)):
             save(out, [*rows.read(file), new | origin])  # each at once: an interrupted run goes on from here
     else:
-        others = [row for row in rows.read(file) if row["name"] != name]
-        save(out, [*others, *(new | origin for new in module.measure(quick))])
+        found = module.measure(quick)
+        others = [row for row in rows.read(file) if row["name"] != name or not found]
+        save(out, [*others, *(new | origin for new in found)])
 
 
 def save(out: Path, found: Iterable[Row]) -> None:

@@ -6,6 +6,7 @@ from types import ModuleType
 from benchmarks import (
     acting,
     agent_speed,
+    gpu,
     growth,
     natural_gradient,
     paper_update,
@@ -27,6 +28,7 @@ BENCHMARKS: dict[str, ModuleType] = {
         agent_speed,
         time_to_return,
         population,
+        gpu,
         replay_memory,
         acting,
         start,

@@ -1,7 +1,4 @@
-"""Five agents: one process with all of them against five processes at the same time, on the same cores.
-
-Where ours has a GPU, the five processes have two of the machine's cores: what a user without one has.
-"""
+"""Five agents: one process with all of them against five processes at the same time, on the same cores."""
 
 import os
 import time
@@ -13,23 +10,26 @@ from benchmarks.rows import OURS, Line, Row, faster, find, row
 
 NAME = "population"
 ABOUT = """\
-Environment steps per second, summed over the agents; the five processes work at the same time. Where ours has a GPU
-the cores are not the same: ours has all of them beside it, the five processes two.
+Environment steps per second, summed over the agents; the five processes work at the same time.
 """
 ENV, MEMBERS = "HalfCheetah-v5", 5
 SOLO = "five processes"
 
 
 def measure(quick: bool) -> list[Row]:
-    slice_ = 8 if quick else 1024
     workers = MEMBERS if CORES > MEMBERS else 0
+    return race(NAME, quick, device="cpu", workers=workers, theirs=sorted(os.sched_getaffinity(0)))
+
+
+def race(name: str, quick: bool, *, device: str, workers: int, theirs: Sequence[int], case: str = "") -> list[Row]:
+    """device, workers: of the population, which may use every core. theirs: the cores of the five processes."""
+    slice_ = 8 if quick else 1024
     seeds = range(MEMBERS)
     with ExitStack() as stack:
         together = stack.enter_context(
-            System("ours_training", ENV, "--seeds", *seeds, "--workers", workers, device="")  # whatever jax finds
+            System("ours_training", ENV, "--seeds", *seeds, "--workers", workers, device=device)
         )
         cores = sorted(os.sched_getaffinity(0))
-        theirs = cores if together.hello["device"] == "cpu" else cores[-2:]
         os.sched_setaffinity(0, theirs)  # which those inherit that are started now
         try:
             alone = [stack.enter_context(System("ours_training", ENV, "--seeds", seed)) for seed in seeds]
@@ -46,10 +46,11 @@ def measure(quick: bool) -> list[Row]:
         hellos = {side: systems[0].hello for side, systems in sides.items()}
     return [
         row(
-            NAME,
+            name,
             side,
             "steps/s",
             speeds[side],
+            case=case,
             settings={
                 "env": ENV,
                 "agents": MEMBERS,
@@ -74,15 +75,5 @@ def _summed_speed(systems: Sequence[System], steps: int) -> float:
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    ours, solo = find(rows, OURS), find(rows, SOLO)
-    on_gpu = ours is not None and ours["device"] != "cpu"
-    cores = "two" if on_gpu else "the same"
-    where = f" on {ours['device']}" if ours is not None and on_gpu else ""
-    return [
-        faster(
-            f"population of {MEMBERS}{where}, against {MEMBERS} processes on {cores} cores",
-            ours,
-            solo,
-            10.0 if on_gpu else 1.0,
-        )
-    ]
+    what = f"population of {MEMBERS}, against {MEMBERS} processes on the same cores"
+    return [faster(what, find(rows, OURS), find(rows, SOLO), 1.0)]

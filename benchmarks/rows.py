@@ -5,7 +5,7 @@ and where it comes from: commit, machine, busy, quick.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -71,13 +71,21 @@ def faster(what: str, ours: Row | None, other: Row | None, goal: float | None) -
 
 
 def at_most(what: str, ours: Row | None, limit: float, unit: str) -> Line:
-    """Ours against a limit; the spread is over the repetitions."""
-    goal = f"≤ {quantity(limit, unit)}"
+    """Ours against a limit."""
+    return _held(what, ours, f"≤ {quantity(limit, unit)}", lambda value: value <= limit)
+
+
+def at_least(what: str, ours: Row | None, limit: float, unit: str) -> Line:
+    return _held(what, ours, f"≥ {quantity(limit, unit)}", lambda value: value >= limit)
+
+
+def _held(what: str, ours: Row | None, goal: str, met: Callable[[float], bool]) -> Line:
+    """The spread is over the repetitions."""
     if ours is None:
         return Line(what, "–", "–", "–", goal, UNMEASURED)
-    values = ours["values"]
+    values, unit = ours["values"], ours["unit"]
     spread = f" ({quantity(min(values), unit)}–{quantity(max(values), unit)})" if len(values) > 1 else ""
-    return Line(what, typical(ours), "–", typical(ours) + spread, goal, verdict(median(values) <= limit, ours))
+    return Line(what, typical(ours), "–", typical(ours) + spread, goal, verdict(met(median(values)), ours))
 
 
 def verdict(met: bool, *rows: Row) -> str:

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 from benchmarks import __main__ as command
-from benchmarks import growth, page, paper_update, population, replay_memory, rows, time_to_return
+from benchmarks import gpu, growth, page, paper_update, population, replay_memory, rows, time_to_return
 from benchmarks.figure import growth_figure
 from benchmarks.rows import OURS, Ratio, row
 
@@ -83,6 +83,12 @@ def test_a_run_that_its_cap_ended_bounds_the_ratio():
     assert line.verdict == "**met**"
 
 
+def test_a_cap_below_the_median_makes_it_a_bound():
+    found = [run(OURS, seed, 100.0) for seed in range(3)]
+    found += [run("SB3 SAC", 0, 700.0), run("SB3 SAC", 1, None), run("SB3 SAC", 2, 650.0)]
+    assert time_to_return.lines(found)[0].measured == "≥ 6.50x (6.00–7.00)"
+
+
 def test_ours_not_arriving_is_a_miss_whatever_the_peer_does():
     found = [run(system, seed, None) for system in (OURS, "SB3 SAC") for seed in range(3)]
     line = time_to_return.lines(found)[0]
@@ -94,13 +100,21 @@ def test_finished_runs_are_not_run_again():
     assert list(time_to_return.measure(True, done)) == []
 
 
-def test_the_goal_of_a_population_is_higher_on_a_gpu():
-    def line(device):
-        sides = (OURS, [200.0]), (population.SOLO, [100.0])
-        return population.lines([made("population", side, "steps/s", v, device=device) for side, v in sides])[0]
+def test_what_a_gpu_is_worth():
+    sides = (OURS, 1200.0), (population.SOLO, 100.0)
+    found = [made("gpu", side, "steps/s", [v], case="population", device="NVIDIA H200") for side, v in sides]
+    found.append(made("gpu", OURS, "updates/s", [5e4, 7e4, 8e4], case="agents", device="NVIDIA H200"))
+    raced, many = gpu.lines(found)
+    assert (raced.goal, raced.verdict) == ("10x", "**met**")
+    assert (many.measured, many.verdict) == ("70,000 updates/s (50,000 updates/s–80,000 updates/s)", "**met**")
 
-    assert (line("cpu").goal, line("cpu").verdict) == ("1x", "**met**")
-    assert (line("NVIDIA H200").goal, line("NVIDIA H200").verdict) == ("10x", "missed")
+
+def test_without_a_gpu_the_rows_of_one_stay(tmp_path, monkeypatch):
+    monkeypatch.setattr(gpu, "backend", lambda: "cpu")
+    there = [made("gpu", OURS, "updates/s", [7e4], case="agents", device="NVIDIA H200")]
+    rows.write(tmp_path / "rows.jsonl", there)
+    command.measure("gpu", False, tmp_path)
+    assert rows.read(tmp_path / "rows.jsonl") == there
 
 
 def grown(power):

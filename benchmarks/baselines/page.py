@@ -11,6 +11,7 @@ from benchmarks.processes import ROOT
 from benchmarks.rows import OURS, UNMEASURED, Row
 from sbeed.experiments import stats
 
+ORIGIN = ("versions", "commit", "machine")
 RANDOM = ROOT / "results/learning/random.json"
 TEXT = """\
 # Baselines beside their peers
@@ -59,8 +60,8 @@ def spread(values: Sequence[float]) -> str:
 
 
 def settings(rows: Sequence[Row]) -> list[Row]:
-    """One row of each system and agent."""
-    return list({(row["agent"], row["system"]): row for row in rows}.values())
+    """One row of each system and agent, and of each origin that its rows have."""
+    return list({(row["agent"], row["system"], *(row[name] for name in ORIGIN)): row for row in rows}.values())
 
 
 def about(row: Row) -> str:
