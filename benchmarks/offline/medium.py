@@ -25,7 +25,7 @@ from benchmarks.offline.__main__ import write
 from benchmarks.processes import D3RLPY, ROOT, System
 from sbeed import load_dataset
 from sbeed.data.dataset import Dataset
-from sbeed.training.collect import Evaluator
+from sbeed.training.actors import Evaluator
 from sbeed.training.datafiles import fingerprint
 from sbeed.training.rundir import is_run, read_rows
 from sbeed.training.sources import make_host

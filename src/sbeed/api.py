@@ -28,7 +28,7 @@ from sbeed.training.trainer import Rule, Trainer
 from sbeed.types import EnvSpec
 
 POLICIES = {"MlpPolicy": "mlp", "RbfPolicy": "rbf", "TabularPolicy": "table"}
-PREDICTION = 3  # second word of the seed of `predict`'s draws; `training.collect` has the others
+PREDICTION = 3  # second word of the seed of `predict`'s draws; `training.actors` has the others
 
 
 class Score(NamedTuple):

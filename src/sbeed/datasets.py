@@ -11,7 +11,7 @@ from sbeed.envs.base import HostEnv, JaxEnv
 from sbeed.envs.gym import GymEnv, make_gym
 from sbeed.envs.hosted import Hosted
 from sbeed.models.host import HostPolicy
-from sbeed.training.collect import TRAINING, Drawing, episode_seed, fault
+from sbeed.training.actors import TRAINING, Drawing, episode_seed, fault
 from sbeed.types import EnvSpec
 
 STEPS, WHO = 0, 4  # second words of the seeds of the actions, and of who plays an episode; `collect` has the others

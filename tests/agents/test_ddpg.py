@@ -17,8 +17,9 @@ from sbeed.data import replay as ring
 from sbeed.envs import probe
 from sbeed.envs.hosted import Hosted
 from sbeed.training import rollout
-from sbeed.training.collect import Actor, VectorActor
+from sbeed.training.actors import Actor
 from sbeed.training.trainer import Trainer
+from sbeed.training.vector_actor import VectorActor
 from sbeed.types import EnvSpec, Transition
 from tests.agents.paths import path
 

@@ -12,7 +12,9 @@ from sbeed.envs.base import EnvironmentFault
 from sbeed.envs.gym import GymEnv
 from sbeed.models.nets import MLP
 from sbeed.models.policies import Categorical, TanhGaussian
-from sbeed.training.collect import Actor, Collector, Exploring, Following, VectorActor
+from sbeed.training.actors import Actor, Exploring, Following
+from sbeed.training.collect import Collector
+from sbeed.training.vector_actor import VectorActor
 from tests.training.counting import Clockwork, paths
 
 PENDULUM = partial(GymEnv, "Pendulum-v1")

@@ -13,8 +13,8 @@ from sbeed.agents.knobs import with_fields
 from sbeed.agents.registry import find
 from sbeed.training import checkpoints
 from sbeed.training import trainer as module
+from sbeed.training.actors import Unrepeatable
 from sbeed.training.checkpoints import Checkpoint, Checkpoints, steps_of
-from sbeed.training.collect import Unrepeatable
 from sbeed.training.members import Members
 from sbeed.training.sources import spec_of
 from sbeed.training.standing import check_same_run

@@ -149,7 +149,7 @@ class Resume:
             from gymnasium.error import Error as GymnasiumError
 
             from sbeed.recording import is_finished, pursue, read_settings
-            from sbeed.training.collect import Unrepeatable
+            from sbeed.training.actors import Unrepeatable
 
             with faults(), complaints(ValueError, GymnasiumError, ImportError, Unrepeatable):
                 spec, seeds = read_settings(self.run)

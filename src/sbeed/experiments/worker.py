@@ -21,8 +21,8 @@ from sbeed.experiments.machine import machine_and_device
 from sbeed.experiments.spec import Run, describe, read_run
 from sbeed.recording import pursue, record
 from sbeed.training import rundir
+from sbeed.training.actors import Unrepeatable
 from sbeed.training.checkpoints import CHECKPOINTS, REPLAY
-from sbeed.training.collect import Unrepeatable
 from sbeed.training.run import make_trainer
 from sbeed.training.rundir import RunDir
 from sbeed.training.trainer import Trainer

@@ -10,7 +10,8 @@ from gymnasium.vector import VectorEnv
 from sbeed.envs import registry
 from sbeed.envs.base import HostEnv, JaxEnv
 from sbeed.envs.hosted import Hosted
-from sbeed.training.collect import Actor, MakeEnv, VectorActor, vector_spec
+from sbeed.training.actors import Actor, MakeEnv
+from sbeed.training.vector_actor import VectorActor, vector_spec
 from sbeed.types import EnvSpec
 
 OneEnv: TypeAlias = str | JaxEnv | HostEnv | gymnasium.Env

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import jax
 import numpy as np
 
-from sbeed.training.collect import Mark
+from sbeed.training.actors import Mark
 from sbeed.training.tensors import DamagedModel
 from sbeed.types import EnvSpec
 

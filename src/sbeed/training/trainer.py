@@ -22,13 +22,13 @@ from sbeed.envs import registry
 from sbeed.envs.base import EnvironmentFault, JaxEnv
 from sbeed.models.host import HostPolicy
 from sbeed.models.policies import Policy
-from sbeed.training import rollout
+from sbeed.training import programs, rollout
+from sbeed.training.actors import Drawing, Evaluator, Exploring, Following
 from sbeed.training.checkpoints import Checkpoint, Snapshot
-from sbeed.training.collect import Collector, Drawing, Evaluator, Exploring, Following
+from sbeed.training.collect import Collector
 from sbeed.training.compiled import keep_compiled_programs
 from sbeed.training.datafiles import fingerprint
 from sbeed.training.members import Members
-from sbeed.training.rollout import Life
 from sbeed.training.sources import Env, OneEnv, check_fits, host_source, make_host, spec_of
 from sbeed.training.standing import (
     Standing,
@@ -41,7 +41,7 @@ from sbeed.training.standing import (
     without,
 )
 from sbeed.training.tensors import DamagedModel
-from sbeed.types import Array, EnvSpec, Key, Transition
+from sbeed.types import EnvSpec, Transition
 
 Variant = Mapping[str, float]  # the float fields in which one member differs
 Rule = Callable[[np.ndarray], Any]  # obs -> an action in [-1, 1], or an integer
@@ -145,7 +145,7 @@ class Trainer:
             configs = [replace(one, steps_per_iteration=0) for one in configs]
         self._configs = self._members.hold([jax.tree.map(np.float32, one) for one in configs])
         self._keys = self._members.hold([jax.random.key(seed) for seed in self.seeds])
-        self._states, self._replays = self._members.run(_begin, self._configs, self._keys, static=self._static)
+        self._states, self._replays = self._members.run(programs.begin, self._configs, self._keys, static=self._static)
         self._written = 0  # to each replay, since it last forgot
         self._prepared, self._explores = False, behaviour is None
         self._policies: dict[Callable, list[HostPolicy]] = {}  # as last fetched
@@ -172,7 +172,7 @@ class Trainer:
             if evaluated is None:
                 raise ValueError("eval_env: must be a JAX environment where env is one")
             self._envs, self._eval_envs = (self._members.hold([e] * len(self.seeds)) for e in (pure, evaluated))
-            (self._lives,) = self._members.run(_be_born, self._envs, self._keys)
+            (self._lives,) = self._members.run(programs.be_born, self._envs, self._keys)
             for i, life in enumerate(self._members.fetch(self._lives)):
                 if not np.isfinite(life.obs).all():
                     raise self._fault(i, 0, "the reset before step 1 of the run")
@@ -203,7 +203,7 @@ class Trainer:
             returns = self._advance_on_host(self._collector, steps, exploring, preparing, learning)
         self._prepared |= preparing
         if learning and self.config.on_policy:
-            (self._replays,) = self._members.run(_forget, self._replays, donate=(0,))
+            (self._replays,) = self._members.run(programs.forget, self._replays, donate=(0,))
             self._written = 0
         for i, ended in enumerate(returns):
             self.episodes[i] += len(ended)
@@ -221,7 +221,9 @@ class Trainer:
         with self._timing("collect"):
             chunks, returns = zip(*collector.collected())
         with self._timing("update"):
-            (self._replays,) = self._members.run(_insert, self._replays, self._members.hold(chunks), donate=(0,))
+            (self._replays,) = self._members.run(
+                programs.insert, self._replays, self._members.hold(chunks), donate=(0,)
+            )
         if not self.config.overlap:
             news = self._learn(preparing, learning)
         if learning:
@@ -251,16 +253,16 @@ class Trainer:
         with self._timing("update"):
             if preparing:
                 held = (self._configs, self._keys, self._states, self._replays)
-                (self._states,) = run(_prepare, *held, shared=(self.step,), static=static)
+                (self._states,) = run(programs.prepare, *held, shared=(self.step,), static=static)
             if learning:
                 held = (self._configs, self._keys, self._states, self._replays)
-                self._states, *news = run(_learn, *held, shared=(self.step,), donate=(2,), static=static)
+                self._states, *news = run(programs.learn, *held, shared=(self.step,), donate=(2,), static=static)
         return news
 
     def _advance_on_device(self, steps: int, exploring: bool, preparing: bool, learning: bool) -> list[list[float]]:
         with self._timing("update"):
             self._states, self._replays, self._lives, metrics, finite, returns, faults = self._members.run(
-                _live,
+                programs.live,
                 *(self._configs, self._keys, self._states, self._replays, self._envs, self._lives),
                 shared=(self.step, steps, exploring, preparing, learning),
                 donate=(2, 3),
@@ -310,7 +312,7 @@ class Trainer:
                 scores = [evaluator.play(policy, episodes) for evaluator, policy in players]
             else:
                 held = (self._configs, self._keys, self._states, self._eval_envs)
-                scored = self._members.run(_evaluate, *held, static={"agent": self.agent, "episodes": episodes})
+                scored = self._members.run(programs.evaluate, *held, static={"agent": self.agent, "episodes": episodes})
                 won, taken, faults = (self._members.fetch(part) for part in scored)
                 self._check_evaluation(faults, taken)
                 scores = list(zip(won, taken))
@@ -337,7 +339,7 @@ class Trainer:
     def _on_host(self, who: Callable[[Config, State], Policy]) -> list[HostPolicy]:
         """agent.actor or agent.deployed of every member; fetched once per iteration."""
         if who not in self._fresh:
-            (policies,) = self._members.run(_policy, self._configs, self._states, static={"who": who})
+            (policies,) = self._members.run(programs.policy, self._configs, self._states, static={"who": who})
             # Whoever collects is fetched before every update; who is deployed perhaps never before a member is lost.
             known = self._policies.get(who) or self._policies.get(self.agent.actor)
             self._policies[who] = [
@@ -350,7 +352,7 @@ class Trainer:
     @property
     def iteration(self) -> int:
         """Rounds of updates that the members have behind them, in earlier lives too."""
-        (counts,) = self._members.run(_iteration, self._states)
+        (counts,) = self._members.run(programs.iteration, self._states)
         return int(self._members.fetch(counts)[0])
 
     def member(self, i: int) -> State:
@@ -398,7 +400,9 @@ class Trainer:
         """The newest transitions of every replay: [members, count, ...]"""
         if self._members.together:
             # Of powers of two there are few: no checkpoint waits for a program of its own.
-            (newest,) = self._members.run(_newest, self._replays, static={"count": 1 << (count - 1).bit_length()})
+            (newest,) = self._members.run(
+                programs.newest, self._replays, static={"count": 1 << (count - 1).bit_length()}
+            )
             rows = [jax.tree.map(lambda x: x[-count:], one) for one in self._members.fetch(newest)]
         else:  # on a CPU they are in our own memory: no program, and no copy of what is not asked for
             rows = [ring.newest_in_memory(replay, count) for replay in self._members.fetch(self._replays)]
@@ -511,106 +515,3 @@ def _pure_env(env: Any, noise: float) -> JaxEnv | None:
         assert isinstance(made, JaxEnv)
         return made
     return None
-
-
-# ------------------------------------------------------------------------------------------------- programs of a member
-
-
-class _Keys(NamedTuple):
-    """What a member's key is good for; 0 is no step count, so none of these is a key of an iteration."""
-
-    init: Key
-    env: Key
-    evaluation: Key
-
-
-def _keys(key: Key) -> _Keys:
-    return _Keys(*jax.random.split(jax.random.fold_in(key, 0), 3))
-
-
-def _begin(config: Config, key: Key, *, agent: Agent, spec: EnvSpec) -> tuple[State, Replay]:
-    return agent.init(config, spec, _keys(key).init), ring.empty(spec, config.replay_capacity)
-
-
-def _be_born(env: JaxEnv, key: Key) -> tuple[Life]:
-    return (rollout.begin(env, _keys(key).env),)
-
-
-def _insert(replay: Replay, chunk: Transition) -> tuple[Replay]:
-    return (ring.insert(replay, chunk),)
-
-
-def _forget(replay: Replay) -> tuple[Replay]:
-    return (ring.forget(replay),)
-
-
-def _newest(replay: Replay, *, count: int) -> tuple[Transition]:
-    return (ring.newest(replay, count),)
-
-
-def _prepare(
-    config: Config, key: Key, state: State, replay: Replay, step: Array, *, agent: Agent, spec: EnvSpec
-) -> tuple[State]:
-    k_prepare, _ = jax.random.split(jax.random.fold_in(key, step))
-    return (agent.prepare(config, spec, state, replay, k_prepare),)
-
-
-def _learn(
-    config: Config, key: Key, state: State, replay: Replay, step: Array, *, agent: Agent, spec: EnvSpec
-) -> tuple[State, dict[str, Array], Array]:
-    """An iteration's updates, their metrics, and whether what acts afterwards is finite."""
-    _, k_iterate = jax.random.split(jax.random.fold_in(key, step))
-    state, metrics = agent.iterate(config, spec, state, replay, k_iterate)
-    return state, metrics, _finite((agent.actor(config, state), agent.deployed(config, state)))
-
-
-def _finite(tree: Any) -> Array:
-    floats = [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.floating)]
-    return jnp.all(jnp.array([jnp.isfinite(leaf).all() for leaf in floats]))
-
-
-def _live(
-    config: Config,
-    key: Key,
-    state: State,
-    replay: Replay,
-    env: JaxEnv,
-    life: Life,
-    step: Array,
-    count: Array,
-    exploring: Array,
-    preparing: Array,
-    learning: Array,
-    *,
-    agent: Agent,
-    spec: EnvSpec,
-    length: int,
-) -> tuple[State, Replay, Life, dict[str, Array], Array, Array, Array]:
-    """A whole iteration of one member, whatever its stage and however short: one program, compiled once."""
-    policy = agent.actor(config, state)
-    life, chunk, returns = rollout.collect(
-        env, policy, life, _keys(key).env, length=length, count=count, exploring=exploring
-    )
-    replay = ring.insert(replay, chunk, count)
-    (state,) = jax.lax.cond(
-        preparing, lambda s: _prepare(config, key, s, replay, step, agent=agent, spec=spec), lambda s: (s,), state
-    )
-    learn = partial(_learn, config, key, replay=replay, step=step, agent=agent, spec=spec)
-    _, nothing, _ = jax.eval_shape(learn, state)
-    zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), nothing)
-    state, metrics, finite = jax.lax.cond(learning, learn, lambda s: (s, zeros, jnp.array(True)), state)
-    return state, replay, life, metrics, finite, returns, rollout.first_fault(life, chunk, count)
-
-
-def _policy(config: Config, state: State, *, who: Callable[[Config, State], Policy]) -> tuple[Policy]:
-    return (who(config, state),)
-
-
-def _iteration(state: State) -> tuple[Array]:
-    return (state.iteration,)
-
-
-def _evaluate(
-    config: Config, key: Key, state: State, env: JaxEnv, *, agent: Agent, episodes: int
-) -> tuple[Array, Array, Array]:
-    return rollout.evaluate(env, agent.deployed(config, state), _keys(key).evaluation, episodes=episodes)

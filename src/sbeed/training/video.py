@@ -14,7 +14,7 @@ import numpy as np
 from sbeed.envs.base import HostEnv
 from sbeed.envs.registry import make
 from sbeed.models.host import HostPolicy
-from sbeed.training.collect import EVALUATION, episode_seed
+from sbeed.training.actors import EVALUATION, episode_seed
 
 MOST_FRAMES_PER_SECOND = 30
 
