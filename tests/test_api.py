@@ -248,7 +248,7 @@ def test_a_manifest_that_says_something_else(trained, tmp_path, change, words):
 
 
 def test_a_run_leaves_its_directory(tmp_path):
-    agent = _pendulum(seed=3).learn(24, out=tmp_path / "run", eval_every=16, eval_episodes=1, final_episodes=2)
+    agent = _pendulum(seed=3).learn(24, out=tmp_path / "run", evaluate_every=16, episodes=1, final_episodes=2)
     found = {path.name for path in (tmp_path / "run").iterdir()}
     assert found == {
         "config.yaml", "metrics.jsonl", "tensorboard", "curve.png", "model", "checkpoints", "replay", "lock",
@@ -330,8 +330,8 @@ def test_wrong_input_is_one_line(policy, env, fields, words):
     [
         {"total_timesteps": 0},
         {"total_timesteps": 1.5},
-        {"eval_every": 0},
-        {"eval_episodes": 0},
+        {"evaluate_every": 0},
+        {"episodes": 0},
         {"final_episodes": "2"},
     ],
 )

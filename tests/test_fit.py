@@ -106,7 +106,7 @@ def test_other_spaces_are_refused(data):
 
 
 def test_gone_on_with_is_never_stopped(data, tmp_path):
-    look = {"eval_env": "Pendulum-v1", "eval_every": 8, "eval_episodes": 1, "final_episodes": 1, "checkpoint_every": 8}
+    look = {"eval_env": "Pendulum-v1", "evaluate_every": 8, "episodes": 1, "final_episodes": 1, "checkpoint_every": 8}
     whole = SBEED(None, **SIZES).fit(data, 24, out=tmp_path / "whole", **look)
     stop = lambda agent: agent.num_timesteps < 12
     SBEED(None, **SIZES).fit(data, 24, out=tmp_path / "cut", callback=stop, **look)
@@ -145,8 +145,11 @@ def test_commands(capsys, tmp_path):
     assert (code, json.loads(out)["transitions"], json.loads(out)["files"][0]["state"]) == (0, 60, "whole")
     assert "worth" in _run(capsys, "data", "show", d)[1].replace("\n", " ")
 
-    code, out, err = _run(capsys, "fit", d, "--out", run, *FLAGS, "--updates", 8, "--eval-env", "Pendulum-v1")
+    code, out, err = _run(
+        capsys, "fit", d, "--out", run, *FLAGS, "--clone-steps", 8, "--updates", 8, "--eval-env", "Pendulum-v1"
+    )
     assert (code, err) == (0, ""), err
+    assert rundir.read_config(run / "config.yaml")["preset"] == "offline"
     assert "seed 0: return" in out
     assert rundir.read_rows(run)[-1]["step"] == 8
     assert (run / "curve.png").exists()

@@ -37,7 +37,7 @@ def measure(name: str, preset: str, seed: int) -> Row:
     with tempfile.TemporaryDirectory() as place:
         agent = SBEED(preset=preset, seed=seed, **study.fields)
         agent.fit(
-            data, study.updates, eval_env=study.env, out=Path(place) / "run", eval_every=4_000, checkpoint_every=0
+            data, study.updates, eval_env=study.env, out=Path(place) / "run", evaluate_every=4_000, checkpoint_every=0
         )
         rows = read_rows(Path(place) / "run")
         agent.close()

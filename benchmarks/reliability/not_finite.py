@@ -34,7 +34,7 @@ number in the files left behind must be finite. Seconds: of the whole run until 
 """
 
 LENGTH = 20  # steps of an episode
-ASKED = {"eval_every": 24, "eval_episodes": 2, "final_episodes": 2, "checkpoint_every": 16}
+ASKED = {"evaluate_every": 24, "episodes": 2, "final_episodes": 2, "checkpoint_every": 16}
 STEPS = 60
 
 

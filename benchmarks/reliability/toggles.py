@@ -24,15 +24,15 @@ must be that of the run that nobody looked at. Seconds: of the run.
 STEPS = 100
 ENVS = ("Pendulum-v1", "jax:pendulum")
 LOOKS: dict[str, dict[str, Any]] = {
-    "a directory": {"out": True, "eval_every": 1000, "checkpoint_every": 0},
-    "evaluations often": {"out": True, "eval_every": 8, "eval_episodes": 2, "checkpoint_every": 0},
-    "evaluations rarely": {"out": True, "eval_every": 90, "final_episodes": 1, "checkpoint_every": 0},
-    "checkpoints often": {"out": True, "eval_every": 1000, "checkpoint_every": 8},
-    "checkpoints rarely": {"out": True, "eval_every": 1000, "checkpoint_every": 50},
+    "a directory": {"out": True, "evaluate_every": 1000, "checkpoint_every": 0},
+    "evaluations often": {"out": True, "evaluate_every": 8, "episodes": 2, "checkpoint_every": 0},
+    "evaluations rarely": {"out": True, "evaluate_every": 90, "final_episodes": 1, "checkpoint_every": 0},
+    "checkpoints often": {"out": True, "evaluate_every": 1000, "checkpoint_every": 8},
+    "checkpoints rarely": {"out": True, "evaluate_every": 1000, "checkpoint_every": 50},
     "a progress bar": {"progress_bar": True},
     "a film": {"callback": "film"},
     "predictions and evaluations": {"callback": "look"},
-    "everything": {"out": True, "eval_every": 8, "checkpoint_every": 8, "progress_bar": True, "callback": "look"},
+    "everything": {"out": True, "evaluate_every": 8, "checkpoint_every": 8, "progress_bar": True, "callback": "look"},
 }
 CASES = [(env, look) for env in ENVS for look in LOOKS if (env, look) != ("jax:pendulum", "a film")]
 COUNT = len(CASES)

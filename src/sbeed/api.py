@@ -107,8 +107,8 @@ class Algorithm:
         callback: Any = None,
         progress_bar: bool = False,
         out: str | Path | None = None,
-        eval_every: int = 20_000,
-        eval_episodes: int = 5,
+        evaluate_every: int = 20_000,
+        episodes: int = 5,
         final_episodes: int = 20,
         checkpoint_every: int = 20_000,
         resume: bool = False,
@@ -129,8 +129,8 @@ class Algorithm:
             preset=self.preset,
             steps=count("total_timesteps", total_timesteps),
             noise=self.task.noise,
-            evaluate_every=count("eval_every", eval_every),
-            episodes=count("eval_episodes", eval_episodes),
+            evaluate_every=count("evaluate_every", evaluate_every),
+            episodes=count("episodes", episodes),
             final_episodes=count("final_episodes", final_episodes),
             checkpoint_every=count("checkpoint_every", checkpoint_every, low=0),
         )
@@ -147,8 +147,8 @@ class Algorithm:
         callback: Any = None,
         progress_bar: bool = False,
         out: str | Path | None = None,
-        eval_every: int = 20_000,
-        eval_episodes: int = 5,
+        evaluate_every: int = 20_000,
+        episodes: int = 5,
         final_episodes: int = 20,
         checkpoint_every: int = 20_000,
         resume: bool = False,
@@ -176,8 +176,8 @@ class Algorithm:
             preset=self.preset,
             data=trainer.data,
             steps=in_rounds(count("updates", updates), self.config),
-            evaluate_every=count("eval_every", eval_every),
-            episodes=count("eval_episodes", eval_episodes),
+            evaluate_every=count("evaluate_every", evaluate_every),
+            episodes=count("episodes", episodes),
             final_episodes=count("final_episodes", final_episodes),
             checkpoint_every=count("checkpoint_every", checkpoint_every, low=0),
         )
@@ -311,7 +311,7 @@ class Algorithm:
         """For the environment that is known by its name, with what was learned."""
         name = self.task.name
         if name is None:
-            raise ValueError("the agent was made without an environment: give it one with set_env")
+            raise ValueError("the agent was made without an environment: name one (set_env, or --env)")
         check_imports_nothing(name, "set_env")
         self.set_env(name, noise=self.task.noise)
 

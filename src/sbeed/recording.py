@@ -191,7 +191,9 @@ def restore(
     rows = run.bytes_of_rows()
     if not there:
         if rows:
-            raise ValueError(f"'{run.path}' has rows and no checkpoint: it cannot go on")
+            raise ValueError(
+                f"'{run.path}' has rows and no checkpoint: it cannot go on; a finished run's agent is in its model"
+            )
         past = Past(first=trainer.step)
         if asked is not None:
             _check_settings(run.path, settings_of(asked, trainer, past.first))

@@ -230,7 +230,7 @@ def _manifest(directory):
 
 # ------------------------------------------------------------------------------------------------- learn(resume=True)
 
-ASKED = {"eval_every": 24, "eval_episodes": 1, "final_episodes": 2, "checkpoint_every": 16, "resume": True}
+ASKED = {"evaluate_every": 24, "episodes": 1, "final_episodes": 2, "checkpoint_every": 16, "resume": True}
 
 
 def _agent(env="Pendulum-v1", **fields):
@@ -387,7 +387,7 @@ def test_a_run_in_use_is_refused(capsys, broken):
 
 
 def test_an_environment_that_is_not_deterministic(tmp_path):
-    asked, run = {**ASKED, "eval_every": 1000}, tmp_path / "run"
+    asked, run = {**ASKED, "evaluate_every": 1000}, tmp_path / "run"
 
     def agent():
         return SBEED(None, Clockwork(), eval_env=Clockwork(), **TINY)

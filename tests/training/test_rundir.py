@@ -209,6 +209,21 @@ def test_a_config_file_that_is_none(tmp_path, text):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("name", ["metrics.jsonl", "config.yaml"])
+def test_links_in_a_run_are_not_followed(tmp_path, name):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("{}\n")
+    (tmp_path / name).symlink_to(elsewhere)
+    read = {
+        "metrics.jsonl": lambda: rundir.read_rows(tmp_path),
+        "config.yaml": lambda: rundir.read_config(tmp_path / name),
+    }
+    with pytest.raises(OSError, match=name):
+        read[name]()
+    # Whoever names a file may name a link.
+    assert rundir.read_named_config(tmp_path / name) == {}
+
+
 def test_json_is_a_config_file_too(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"lam": 0.1, "hidden": [64]}, indent=2))
     assert rundir.read_config(tmp_path / "config.json") == {"lam": 0.1, "hidden": [64]}
@@ -223,6 +238,6 @@ def test_reading_runs_needs_no_jax():
 @pytest.mark.parametrize("line", [b"\x80\xff\n", b"[" * 100_000 + b"\n", b"7\n", b"os.system\n"])
 def test_what_is_no_row_is_refused_in_one_line(tmp_path, line):
     (tmp_path / "metrics.jsonl").write_bytes(line)
-    with pytest.raises(ValueError, match=r"metrics\.jsonl' holds something that is no row") as error:
+    with pytest.raises(ValueError, match=r"metrics\.jsonl' (holds something that is no row|cannot be read)") as error:
         rundir.read_rows(tmp_path)
     assert "\n" not in str(error.value)

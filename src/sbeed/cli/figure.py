@@ -52,6 +52,9 @@ class Figure:
         return self._theory(out) if self.name == "theory" else self._runs(out)
 
     def _theory(self, out: Path) -> int:
+        given = {"--seeds": self.seeds, "--only": self.only, "--together": self.together, "--address": self.address}
+        for flag, value in given.items():
+            require(flag, not value, "the theory's figure has no runs")
         make_directory("--out", out)
         from sbeed.experiments.figures import theory
         from sbeed.training.compiled import keep_compiled_programs

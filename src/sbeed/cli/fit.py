@@ -23,9 +23,7 @@ class FitPlan:
 
     eval_env: str = knob("", "where to evaluate, a Gymnasium id or a jax: name; without it nothing is played")
     agent: str = knob("sbeed", f"the algorithm: {', '.join(CONFIGS)}; those that need their own data are refused")
-    preset: str = knob(
-        "default", "the settings to start from: default, paper, or offline, which keeps pi near the data"
-    )
+    preset: str = knob("", "the settings to start from; without it offline, which keeps pi near the data, or default")
     updates: int = knob(50_000, "updates of each agent, rounded up to whole rounds", low=1)
     seed: int = knob(0, "seed of the first agent", low=0)
     seeds: int = knob(1, "agents trained side by side, with the seeds that follow", low=1, high=1000)
@@ -68,12 +66,16 @@ class Fit:
         from jax.errors import JaxRuntimeError
 
         from sbeed.about import task_of
+        from sbeed.agents.registry import find
         from sbeed.recording import record
         from sbeed.training.datafiles import load_dataset
         from sbeed.training.progress import progress_bar
         from sbeed.training.run import RunSpec, in_rounds, make_trainer
 
         asked = asdict(plan)
+        with complaints(ValueError):
+            presets = find(plan.agent).presets
+        asked["preset"] = plan.preset or ("offline" if "offline" in presets else "default")
         first, count = asked.pop("seed"), asked.pop("seeds")
         spec = RunSpec(env=asked.pop("eval_env"), steps=asked.pop("updates"), **asked, fields=changes)
         with faults(), complaints(ValueError, OSError, GymnasiumError, ImportError, JaxRuntimeError):

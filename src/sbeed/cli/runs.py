@@ -97,8 +97,10 @@ class Plot:
         rows = {name: some for name, some in found.items() if some}
         require("runs", rows != {}, f"no rows of metrics in {', '.join(str(run) for run in self.runs) or 'nothing'}")
         for name, some in rows.items():
-            ours = all({"env", "step", "return"} <= set(row) for row in some)
+            ours = all({"env", "step"} <= set(row) for row in some)
             require("runs", ours, f"'{name}' has a {METRICS} that no run of ours wrote")
+            played = all("return" in row for row in some)
+            require("runs", played, f"'{name}' has no returns: nothing was played (sbeed fit --eval-env)")
         from sbeed.experiments import plots
 
         plots.learning_curves(rows).savefig(self.out, dpi=160)

@@ -24,7 +24,10 @@ class Plan:
 
     env: str = knob("", "a Gymnasium id such as Hopper-v5, or jax:pendulum, jax:cartpole, jax:lqr")
     agent: str = knob("sbeed", f"the algorithm: {', '.join(CONFIGS)}")
-    preset: str = knob("default", "the settings to start from: default, what we recommend, or paper")
+    preset: str = knob(
+        "default",
+        "the settings to start from: default (recommended), paper (all but sac), paper-on-policy (sbeed), npg (trpo)",
+    )
     steps: int = knob(1_000_000, "environment steps of each agent, exactly", low=1)
     seed: int = knob(0, "seed of the first agent", low=0)
     seeds: int = knob(1, "agents trained side by side, with the seeds that follow", low=1, high=1000)
@@ -50,16 +53,16 @@ class Asking:
     plan: Annotated[PlanFlags, tyro.conf.OmitArgPrefixes]
     settings: Any  # flags of the algorithm's own (`with_flags_of`)
     config: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None
-    """YAML or JSON file with any of the settings below; flags win over it. A run's config.yaml is one."""
+    """YAML or JSON file with any of the settings below; flags win over it. The config.yaml of such a run is one."""
     workers: int = 0
     """Processes that step the environments; 0: this one."""
 
     def merged(self) -> tuple[Plan, dict[str, Any]]:
         """Fields of the algorithm's config are left for the preset to be known."""
-        from sbeed.training.rundir import read_config
+        from sbeed.training.rundir import read_named_config
 
         with complaints(ValueError, OSError):
-            file = read_config(self.config) if self.config is not None else {}
+            file = read_named_config(self.config) if self.config is not None else {}
         names = {f.name for f in fields(Plan)}
         merged = {**file, **given(self.plan), **given(self.settings)}
         with self.complaints(ValueError):
@@ -226,8 +229,8 @@ def chosen_agent(args: Sequence[str]) -> str:
     named = dict(pairwise(words))
     agent = named.get("--agent")
     if agent is None and "--config" in named:
-        from sbeed.training.rundir import read_config
+        from sbeed.training.rundir import read_named_config
 
         with contextlib.suppress(ValueError, OSError):
-            agent = read_config(Path(named["--config"])).get("agent")
+            agent = read_named_config(Path(named["--config"])).get("agent")
     return agent if isinstance(agent, str) and agent in CONFIGS else "sbeed"

@@ -9,6 +9,7 @@ import secrets
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -171,7 +172,10 @@ class Ray:
         self._running[self._work.remote(str(task.path.resolve()), describe(task.run))] = task
 
     def ended(self, seconds: float) -> list[tuple[Task, Outcome]]:
-        over, _ = self._ray.wait(list(self._running), timeout=seconds) if self._running else ([], [])
+        if not self._running:  # a cluster without cores: some may come
+            time.sleep(seconds)
+            return []
+        over, _ = self._ray.wait(list(self._running), timeout=seconds)
         return [(self._running.pop(found), self._outcome(found)) for found in over]
 
     def _outcome(self, found: Any) -> Outcome:

@@ -97,12 +97,14 @@ Holding = Callable[[RunSpec, int], Run]  # the run of a spec that has this seed;
 def arranged(figure: Figure, seeds: int, *, together: bool = False, done: Iterable[Run] = ()) -> Holding:
     """Who has each seed of each curve: who has it already, else a run of its own.
 
-    together: else one population with the others that are still to do, if they come one after the other.
+    together: else one population with the others that are still to do, if they come one after the other; not where
+    rounds are whole trajectories, for in a population all wait for the member whose trajectories take longest.
     """
     holders = {Run(run.spec, seed).id: run for run in done for seed in run.seeds}
     for spec in (curve.spec for panel in figure.panels for curve in panel.curves):
         left = [seed for seed in range(seeds) if Run(spec, seed).id not in holders]
-        if together and left and left[-1] - left[0] + 1 == len(left):
+        alone = not together or spec.fields.get("trajectories_per_iteration") is not None
+        if not alone and left and left[-1] - left[0] + 1 == len(left):
             population = Run(spec, left[0], len(left))
             holders |= {Run(spec, seed).id: population for seed in left}
     return lambda spec, seed: holders.get((own := Run(spec, seed)).id, own)

@@ -1,8 +1,8 @@
 """What a policy is worth, told from data of others alone.
 
-Two estimates of J = E[sum_t gamma^t (r_t - lam log pi)] over the data's first states. *Fitted*: a soft Q is fitted to
-r + gamma E_{a'~pi}[Q(s', a') - lam log pi] and averaged over first states; its error is Q's, which no interval of the
-data knows. *Doubly robust*: Q's errors along the data, r + gamma V(s') - Q(s, a), are added with the weights
+Two estimates of J = E[sum_t gamma^t r_t] over the data's first states. *Fitted*: a Q is fitted to
+r + gamma E_{a'~pi}[Q(s', a')] and averaged over first states; its error is Q's, which no interval of the data knows.
+*Doubly robust*: Q's errors along the data, r + gamma V(s') - Q(s, a), are added with the weights
 prod pi / pi_b, self-normalised at each step; that removes Q's bias where the weights are sound, and is noise where few
 pieces of data carry them all. pi_b is a clone. Intervals are the bootstrap's over pieces of the path.
 """
@@ -51,14 +51,12 @@ class Told(NamedTuple):
     log_ratio: Array  # log pi / pi_b of the action taken
 
 
-def estimate_value(
-    policy: Policy, dataset: Dataset, *, gamma: float, lam: float = 0.0, updates: int = 20_000, seed: int = 0
-) -> Estimate:
+def estimate_value(policy: Policy, dataset: Dataset, *, gamma: float, updates: int = 20_000, seed: int = 0) -> Estimate:
     """policy: with its normaliser, as it acts."""
     data = dataset.transitions()
     raw = policy.on_host().unsquash(data.action)
     rows: Transition = jax.tree.map(jnp.asarray, data._replace(action=raw))
-    told = jax.device_get(_tell(policy, rows, gamma, lam, jax.random.key(seed), spec=dataset.spec, updates=updates))
+    told = jax.device_get(_tell(policy, rows, gamma, jax.random.key(seed), spec=dataset.spec, updates=updates))
     horizon = int(np.ceil(3 / (1 - gamma)))  # what lies beyond it counts for less than a twentieth
     starts, lengths = pieces(dataset, horizon)
     # A dataset of episodes is asked from their beginnings, a path from wherever a piece begins.
@@ -134,9 +132,7 @@ def _warning(coverage: float, half: float) -> str | None:
 
 
 @eqx.filter_jit
-def _tell(
-    policy: Policy, rows: Transition, gamma: Scalar, lam: Scalar, key: Key, *, spec: EnvSpec, updates: int
-) -> Told:
+def _tell(policy: Policy, rows: Transition, gamma: Scalar, key: Key, *, spec: EnvSpec, updates: int) -> Told:
     """Fit Q to pi and the clone to the data, and ask both along the path."""
     k_net, k_fit, k_clone, k_look = jax.random.split(key, 4)
     discrete = spec.action_kind == "discrete"
@@ -152,18 +148,15 @@ def _tell(
         return scale * net(jnp.concatenate([x, policy.squash(action)], axis=-1))[..., 0]
 
     def V(net: MLP, obs: Array, k: Key) -> Array:
-        """E_{a~pi}[Q - lam log pi]: exact if actions are discrete, else of one draw."""
+        """E_{a~pi}[Q]: exact if actions are discrete, else of one draw."""
         distribution = policy.distribution(obs)
         if isinstance(distribution, Finite):
-            log_pi = distribution.log_probs
-            return jnp.sum(jnp.exp(log_pi) * (scale * net((obs - mean) / std) - lam * log_pi), axis=-1)
-        action, log_pi = distribution.sample(k)
-        return Q(net, obs, action) - lam * log_pi
+            return jnp.sum(jnp.exp(distribution.log_probs) * scale * net((obs - mean) / std), axis=-1)
+        return Q(net, obs, distribution.sample(k)[0])
 
     # No policy is worth more than the best reward for ever, nor less than the worst, whatever Q says of unseen actions.
-    most = jnp.log(spec.action_size) if discrete else spec.action_size * jnp.log(2.0)  # entropy
-    low = (jnp.minimum(rows.reward.min(), 0) - lam * most) / (1 - gamma)
-    high = (jnp.maximum(rows.reward.max(), 0) + lam * most) / (1 - gamma)
+    low = jnp.minimum(rows.reward.min(), 0) / (1 - gamma)
+    high = jnp.maximum(rows.reward.max(), 0) / (1 - gamma)
 
     def batch(k: Key) -> Transition:
         index = jax.random.randint(k, (BATCH,), 0, rows.reward.shape[0])

@@ -89,15 +89,14 @@ def follow(
     on_rows: OnRows = ignore,
     on_checkpoint: OnCheckpoint = ignore,
     on_progress: OnProgress = ignore,
-    deadline: float = float("inf"),
     seconds: float = 0.0,
 ) -> list[Row]:
     """Let a trainer take `steps` more steps, exactly; one row per member and evaluation, the last ones `final`.
 
     evaluate_every: None for no evaluations and no rows, not even at the end. checkpoint_every: None for no checkpoints;
     else the last is made before the final rows, so that a run killed while it makes them can still make them.
-    on_progress hears of every iteration and ends the run by answering False; deadline: so do so many seconds. seconds:
-    that the run has taken before. Members that diverged while others go on give no more rows.
+    on_progress hears of every iteration and ends the run by answering False. seconds: that the run has taken before.
+    Members that diverged while others go on give no more rows.
     """
     start, goal = time.perf_counter(), trainer.step + steps
     rows: list[Row] = []
@@ -112,7 +111,7 @@ def follow(
         while trainer.step < goal and not stopped:
             before = trainer.step
             trainer.advance(goal - before)
-            stopped = on_progress(trainer) is False or time.perf_counter() - start > deadline
+            stopped = on_progress(trainer) is False
             # A run that goes on after it was stopped has these rows too.
             if trainer.step < goal and _passes(evaluate_every, before, trainer.step):
                 look(episodes, final=False)
@@ -170,7 +169,6 @@ def train(
     workers: int = 0,
     on_rows: OnRows = ignore,
     on_progress: OnProgress = ignore,
-    deadline: float = float("inf"),
 ) -> list[Row]:
     """A whole run, one member per seed."""
     trainer = make_trainer(spec, seeds=seeds, variants=variants, workers=workers)
@@ -183,7 +181,6 @@ def train(
             final_episodes=spec.final_episodes,
             on_rows=on_rows,
             on_progress=on_progress,
-            deadline=deadline,
         )
     finally:
         trainer.close()

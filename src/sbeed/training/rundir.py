@@ -9,6 +9,7 @@ model/                 the final parameters; with several seeds seed_0/, seed_1/
 lock                   says whose the directory is (`lock`)
 """
 
+import io
 import json
 import math
 import os
@@ -23,6 +24,7 @@ from typing import Any, Self
 import yaml
 
 from sbeed.training.lock import LOCK, locked
+from sbeed.training.plain import read_plain
 from sbeed.training.room import room_for
 
 Row = dict[str, Any]
@@ -30,6 +32,7 @@ Row = dict[str, Any]
 CONFIG, METRICS, CURVE, EVENTS = "config.yaml", "metrics.jsonl", "curve.png", "tensorboard"
 MODEL = "model"
 _LARGEST_CONFIG = 2**20  # characters
+_LARGEST_METRICS = 2**30  # bytes
 
 
 def check_free(path: Path) -> None:
@@ -206,8 +209,8 @@ class _Events:
 
 def read_rows(path: Path) -> list[Row]:
     """The rows of a run's directory, also of one that is still being written: a line without its end is left out."""
-    with (Path(path) / METRICS).open() as file:
-        return parse_rows(file, Path(path) / METRICS)
+    file = Path(path) / METRICS
+    return parse_rows(io.StringIO(_text(file, _LARGEST_METRICS)), file)
 
 
 def parse_rows(lines: Iterable[str], path: Path) -> list[Row]:
@@ -230,8 +233,21 @@ class _WithoutAliases(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
 
+def _text(path: Path, most: int) -> str:
+    """Of a file of ours: whoever gave us the directory may have put a link or a pipe there."""
+    try:
+        return read_plain(path, most).decode()
+    except ValueError as error:
+        raise ValueError(f"'{path}' cannot be read ({error})") from None
+
+
 def read_config(path: Path) -> dict[str, Any]:
-    """The keys and values of a YAML or JSON file, as plain data: no tag of YAML's can run anything."""
+    """The keys and values of a YAML or JSON file of ours, as plain data: no tag of YAML's can run anything."""
+    return parse_config(_text(Path(path), 4 * _LARGEST_CONFIG), path)
+
+
+def read_named_config(path: Path) -> dict[str, Any]:
+    """The same of a file that its user names, who may name a link or a pipe."""
     with Path(path).open() as file:
         try:
             text = file.read(_LARGEST_CONFIG + 1)

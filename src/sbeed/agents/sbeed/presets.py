@@ -108,7 +108,7 @@ def offline(spec: EnvSpec) -> SBEEDConfig:
 
 
 def pcl(spec: EnvSpec) -> SBEEDConfig:
-    """Path consistency learning as the paper compares with it: its own setting without a dual."""
+    """Path consistency learning as the paper sees it: its own setting without a dual."""
     return replace(paper(spec), eta=0.0, dual="none")
 
 

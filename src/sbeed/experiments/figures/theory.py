@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from sbeed.envs.tabular import FiniteMDP, garnets, two_state
-from sbeed.experiments import plots
+from sbeed.experiments import plots, stats
 from sbeed.theory import baird
 from sbeed.theory.claims.smoothing_bias import bias
 from sbeed.theory.claims.statistical_error import LENGTHS, error_curve, rate
@@ -53,9 +53,8 @@ def variance_rows(key: Key) -> Iterator[Row]:
 
     mdps = _stack(two_state(noise=noise) for noise in SAMPLED_NOISES for _ in range(PATHS))
     points = _errors(mdps, key).reshape(len(SAMPLED_NOISES), PATHS, len(ETAS))
-    half = 1.96 * points.std(1, ddof=1) / np.sqrt(PATHS)
-    for eta, y, h in zip(ETAS, points.mean(1).T, half.T):
-        yield from _rows("a", f"eta={eta:g}, sampled", SAMPLED_NOISES, y, y - h, y + h)
+    for eta, y, lo, hi in zip(ETAS, *(part.T for part in stats.mean(points.swapaxes(0, 1)))):
+        yield from _rows("a", f"eta={eta:g}, sampled", SAMPLED_NOISES, y, lo, hi)
 
 
 def _errors(mdps: FiniteMDP, key: Key | None = None) -> np.ndarray:
@@ -111,8 +110,7 @@ def error_rows(key: Key) -> Iterator[Row]:
     k_mdps, k_curve = jax.random.split(key)
     curve = jax.jit(lambda k_mdps, k_curve: error_curve(garnets(k_mdps, 12), k_curve, LENGTHS))(k_mdps, k_curve)
     logs = np.log(np.asarray(curve.sup_error)).mean(1)  # [M, L]
-    mean, half = logs.mean(0), 1.96 * logs.std(0, ddof=1) / np.sqrt(len(logs))
-    yield from _rows("d", "mean", curve.T, np.exp(mean), np.exp(mean - half), np.exp(mean + half))
+    yield from _rows("d", "mean", curve.T, *map(np.exp, stats.mean(logs)))
     for i, log in enumerate(logs):
         yield from _rows("d", f"MDP {i + 1}", curve.T, np.exp(log))
     slope = rate(curve.T, curve.sup_error)
