@@ -17,6 +17,7 @@ from sbeed.agents.trpo.agent import TRPO
 from sbeed.agents.trpo.config import TRPOConfig
 from sbeed.data import replay as ring
 from sbeed.envs import lqr, probe
+from sbeed.models.normalize import Normalizer
 from sbeed.training.trainer import Trainer
 from sbeed.types import EnvSpec, Transition
 
@@ -72,12 +73,13 @@ def test_a_population_is_its_members_and_half_a_ring_is_a_round(agent, config, f
 
 
 @pytest.mark.parametrize(**BY_NAME)
-def test_a_round_cut_short_leaves_the_scales_alone(agent, config):
+def test_a_round_counts_in_the_scales_for_what_it_is(agent, config):
     config = replace(config, **LINEAR)
     state = agent.init(config, BOX, jax.random.key(0))
-    replay = ring.insert(ring.empty(BOX, 32), _path(jax.random.key(0), BOX, 5))
-    after, metrics = _iterate(agent, config, BOX)(state, replay, jax.random.key(1))
-    _assert_close(after.scales, state.scales, 0)
+    path = _path(jax.random.key(0), BOX, 5)
+    after, metrics = _iterate(agent, config, BOX)(state, ring.insert(ring.empty(BOX, 32), path), jax.random.key(1))
+    alone = state.scales.returns.update(path.reward, path.last, config.gamma)
+    _assert_close(after.scales, state.scales._replace(observations=Normalizer(3).update(path.obs), returns=alone), 1e-6)
     assert metrics["transitions"] == 5
     assert 0 < metrics["kl"] <= 1.2 * config.kl_radius  # without a line search, to second order
 

@@ -15,7 +15,11 @@ from sbeed.types import EnvSpec, Transition
 
 SPEC = EnvSpec("box", 3, "box", 2, None)
 CONFIG = SimpleNamespace(
-    normalize_observations=True, normalize_rewards=False, steps_per_iteration=256, replay_capacity=1024
+    normalize_observations=True,
+    normalize_rewards=False,
+    on_policy=False,
+    steps_per_iteration=256,
+    replay_capacity=1024,
 )
 LOG_STD = jnp.full(2, -2.0, jnp.float32)
 

@@ -81,7 +81,7 @@ def _assert_goes_on_as_if_never_stopped(run, make, *stops, end):
     return there
 
 
-ON_POLICY = dict(on_policy=True, trajectories_per_iteration=1, steps_per_iteration=16, replay_capacity=256)
+ON_POLICY = dict(on_policy=True, trajectories_per_iteration=2, steps_per_iteration=16, replay_capacity=256)
 
 
 @pytest.mark.parametrize(
@@ -97,9 +97,9 @@ ON_POLICY = dict(on_policy=True, trajectories_per_iteration=1, steps_per_iterati
     ids=lambda x: x if isinstance(x, str) else "-".join(x),
 )
 def test_stopped_and_not_stopped_are_the_same(tmp_path, env, fields):
-    # In the warm-up, after the preparation, with the replay running over; with ON_POLICY around rounds of an episode.
+    # In the warm-up, after the preparation, with the replay running over; with ON_POLICY around rounds of two episodes.
     config = replace(CONFIG, **fields)
-    trainer = _assert_goes_on_as_if_never_stopped(tmp_path, partial(_make, env, config), 4, 16, 64, 112, end=160)
+    trainer = _assert_goes_on_as_if_never_stopped(tmp_path, partial(_make, env, config), 4, 16, 64, 80, 112, end=160)
     assert trainer.member(0).iteration > 2
     assert any(Checkpoint(tmp_path, step).parts for step in steps_of(tmp_path))
 

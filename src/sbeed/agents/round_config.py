@@ -37,7 +37,7 @@ class RoundConfig:
     # The data
     steps_per_iteration: int = knob(2_048, "environment steps of a round, at the least", low=1)
     trajectories_per_iteration: int | None = knob(
-        None, "episodes to finish before a round's update, after these steps at the least", low=1, paper="52"
+        None, "episodes to finish before a round's update, looked at after every so many steps", low=1, paper="52"
     )
     replay_capacity: int = knob(2_048, "transitions of a round that are kept, the newest", low=1, high=1e9)
 

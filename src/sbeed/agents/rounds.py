@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from sbeed.agents import scales
@@ -11,13 +9,13 @@ from sbeed.agents.knobs import check_ranges
 from sbeed.agents.players import make_policy, with_bandwidth
 from sbeed.agents.round_config import RoundConfig
 from sbeed.agents.scales import Scales
-from sbeed.data.replay import Replay, newest
+from sbeed.data.replay import Replay, held, newest
 from sbeed.models.features import median_bandwidth
 from sbeed.models.policies import Policy
 from sbeed.types import Array, EnvSpec, Key
 
 TRAJECTORIES = 52
-CHUNK = 1_000  # steps between two looks at how many trajectories have ended
+CHUNK = 200  # steps between two looks at how many trajectories have ended: a round has up to so many more
 
 
 def paper_setting(spec: EnvSpec) -> dict[str, Any]:
@@ -30,9 +28,12 @@ def paper_setting(spec: EnvSpec) -> dict[str, Any]:
         V="linear",
         steps_per_iteration=CHUNK,
         trajectories_per_iteration=TRAJECTORIES,
-        # The chunk in which the last trajectory ends is seen after it, and one more goes before the update.
-        replay_capacity=TRAJECTORIES * (spec.time_limit or 1_000) + 2 * CHUNK,
+        replay_capacity=room_for_trajectories(spec),
     )
+
+
+def room_for_trajectories(spec: EnvSpec) -> int:
+    return TRAJECTORIES * (spec.time_limit or 1_000) + CHUNK
 
 
 def check(config: RoundConfig, spec: EnvSpec) -> None:
@@ -62,13 +63,14 @@ def begin(
 ) -> tuple[Scales, tuple[Any, ...]]:
     """Once, with the first round: the normalisers' first statistics and the bandwidths of random features."""
     known = scales.observe(config, known, replay)
-    width = median_bandwidth(scales.scaled(config, known, newest(replay, config.steps_per_iteration)).obs)
+    states = spread(scales.scaled(config, known, newest(replay, replay.capacity)).obs, replay.size)
+    width = median_bandwidth(states)
     return known, tuple(with_bandwidth(model, width) for model in models)
 
 
 def counted(replay: Replay) -> Array:
     """Which rows of the ring are the round's own. Where it is shorter, what stands in comes first.   [N]"""
-    return jnp.arange(replay.capacity) >= replay.capacity - replay.size
+    return held(replay, replay.capacity)
 
 
 def spread(rows: Array, size: Array) -> Array:
@@ -85,7 +87,4 @@ def end(config: RoundConfig, old: Scales, models: tuple[Any, ...], replay: Repla
     they said before.
     """
     moved = scales.observe(config, old, replay)
-    # A round that the end of a run cuts short would count its first state again and again.
-    whole = replay.size >= config.steps_per_iteration
-    moved = jax.tree.map(lambda new, before: jnp.where(whole, new, before), moved, old)
     return moved, tuple(scales.carried(config, old, moved, (model,), replay)[0] for model in models)

@@ -5,14 +5,15 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax.numpy as jnp
 
-from sbeed.data.replay import Replay, newest
+from sbeed.data.replay import Replay, held, newest
 from sbeed.models.features import FourierFeatures
 from sbeed.models.normalize import Normalizer, ReturnScale
 from sbeed.models.policies import Normalized, Policy
 from sbeed.ops.linalg import ridge_solve
 from sbeed.types import Array, Transition
 
-# A config with normalize_observations, normalize_rewards, gamma, steps_per_iteration, warmup and replay_capacity.
+# A config with normalize_observations, normalize_rewards, gamma, on_policy, steps_per_iteration, warmup and
+# replay_capacity.
 Config = Any
 STATES = 4096  # that are enough to tell what a policy does
 
@@ -27,7 +28,9 @@ def init(observation_size: int) -> Scales:
 
 
 def begin(config: Config, scales: Scales, obs: Array, replay: Replay) -> Scales:
-    """The first statistics, once the warm-up's data are there.   obs: [N, n]"""
+    """The first statistics, once the first data are there.   obs: of a warm-up, [N, n]"""
+    if config.on_policy:
+        return observe(config, scales, replay)
     if config.normalize_observations:
         scales = scales._replace(observations=scales.observations.update(obs))
     if config.normalize_rewards:
@@ -37,14 +40,18 @@ def begin(config: Config, scales: Scales, obs: Array, replay: Replay) -> Scales:
 
 
 def observe(config: Config, scales: Scales, replay: Replay) -> Scales:
-    """Take the newest round in, if it has any steps: from a dataset there are none."""
+    """Take the newest round in, if it has any steps: from a dataset there are none.
+
+    Where data are forgotten after a round, it is all there is.
+    """
     if not config.steps_per_iteration or not (config.normalize_observations or config.normalize_rewards):
         return scales
-    fresh = newest(replay, config.steps_per_iteration)
+    rows = config.replay_capacity if config.on_policy else config.steps_per_iteration
+    fresh, there = newest(replay, rows), held(replay, rows) if config.on_policy else None
     if config.normalize_observations:
-        scales = scales._replace(observations=scales.observations.update(fresh.obs))
+        scales = scales._replace(observations=scales.observations.update(fresh.obs, there))
     if config.normalize_rewards:
-        scales = scales._replace(returns=scales.returns.update(fresh.reward, fresh.last, config.gamma))
+        scales = scales._replace(returns=scales.returns.update(fresh.reward, fresh.last, config.gamma, there))
     return scales
 
 
@@ -59,8 +66,7 @@ def carried(config: Config, old: Scales, new: Scales, models: tuple[Any, ...], r
     if not config.normalize_observations or not isinstance(features, FourierFeatures):
         return models
     number = min(config.replay_capacity, STATES)
-    obs = newest(replay, number).obs
-    there = jnp.arange(number) >= number - replay.size  # where there are fewer, what stands in for them comes first
+    obs, there = newest(replay, number).obs, held(replay, number)
     before, after = (there[:, None] * features(scales.observations(obs)) for scales in (old, new))
     gram = jnp.matmul(after.T, after, precision="highest")
 

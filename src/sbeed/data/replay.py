@@ -94,3 +94,8 @@ def newest(replay: Replay, count: int) -> Transition:
     """The newest `count` transitions in order; where there are fewer, the oldest stands in for what is missing."""
     index = replay.written - jnp.minimum(np.arange(count)[::-1] + 1, replay.size)
     return jax.tree.map(lambda ring: ring[index % replay.capacity], replay.data)
+
+
+def held(replay: Replay, count: int) -> Array:
+    """Which of the newest `count` are there: what stands in for the others comes first.   [count]"""
+    return jnp.arange(count) >= count - replay.size

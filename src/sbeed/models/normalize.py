@@ -18,17 +18,18 @@ class Normalizer(eqx.Module):
     def __init__(self, size: int):
         self.count, self.mean, self.var = jnp.float32(0), jnp.zeros(size, jnp.float32), jnp.ones(size, jnp.float32)
 
-    def update(self, x: Array) -> "Normalizer":
-        """The same with the rows of x seen as well.   x: [N, n]
+    def update(self, x: Array, there: Array | None = None) -> "Normalizer":
+        """The same with the rows of x seen as well; there: which of them count, if not all.   x: [N, n], [N]
 
         Chan's merge of two samples: no sum of squares is kept, so a mean far from zero costs no digits.
         """
-        x = jax.lax.stop_gradient(x)
-        count = self.count + x.shape[0]
-        new = x.shape[0] / count  # the share of the new rows
-        shift = x.mean(0) - self.mean
+        x, number = jax.lax.stop_gradient(x), x.shape[0] if there is None else there.sum()
+        which = None if there is None else there[:, None]
+        count = self.count + number
+        new = number / count  # the share of the new rows
+        shift = jnp.mean(x, 0, where=which) - self.mean
         mean = self.mean + new * shift
-        var = (1 - new) * self.var + new * x.var(0) + new * (1 - new) * shift**2
+        var = (1 - new) * self.var + new * jnp.var(x, 0, where=which) + new * (1 - new) * shift**2
         return eqx.tree_at(lambda n: (n.count, n.mean, n.var), self, (count, mean, var))
 
     @property
@@ -53,16 +54,17 @@ class ReturnScale(eqx.Module):
     def __init__(self) -> None:
         self.seen, self.open = Normalizer(1), jnp.float32(0)
 
-    def update(self, reward: Array, last: Array, gamma: Scalar) -> "ReturnScale":
-        """The same with consecutive steps of one path seen as well.   reward, last: [N]"""
+    def update(self, reward: Array, last: Array, gamma: Scalar, there: Array | None = None) -> "ReturnScale":
+        """The same with consecutive steps of one path seen as well; there: which count, if not all.   each [N]"""
 
-        def step(before: Array, now: tuple[Array, Array]) -> tuple[Array, Array]:
-            r, ends = now
+        def step(before: Array, now: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+            r, ends, counts = now
             G = (r + gamma * before).astype(before.dtype)
-            return jnp.where(ends, 0, G), G
+            return jnp.where(counts, jnp.where(ends, 0, G), before), G
 
-        carried, G = jax.lax.scan(step, self.open, jax.lax.stop_gradient((reward, last)))
-        return eqx.tree_at(lambda s: (s.seen, s.open), self, (self.seen.update(G[:, None]), carried))
+        counts = jnp.ones_like(last) if there is None else there
+        carried, G = jax.lax.scan(step, self.open, jax.lax.stop_gradient((reward, last, counts)))
+        return eqx.tree_at(lambda s: (s.seen, s.open), self, (self.seen.update(G[:, None], there), carried))
 
     @property
     def scale(self) -> Array:

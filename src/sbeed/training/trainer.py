@@ -66,7 +66,7 @@ class Trainer:
     """M members in lockstep, one per seed; they may differ in float fields of the config.
 
     Each member is the run that it would be alone: its environment, its random streams and its batches depend on its
-    seed and its fields only.
+    seed and its fields only. But for rounds of whole trajectories: all wait for the member whose take longest.
     """
 
     step: int  # environment steps that each member has taken; updates, if it learns from a dataset
@@ -184,61 +184,64 @@ class Trainer:
 
         The warm-up's steps are uniformly random. When its data are there the agent prepares, once, and learns. With
         `overlap`, on the host, updates are on what was there before these steps: both go on at the same time. With
-        `trajectories_per_iteration` updates wait until every member has finished so many; with `on_policy` the data are
-        forgotten after them. From a dataset it is a round of updates, which are the steps, however few were asked for.
+        `trajectories_per_iteration` updates wait until every member has finished so many, and follow at once, without
+        overlap; with `on_policy` the data are forgotten after them. From a dataset it is a round of updates, which are
+        the steps, however few were asked for.
         """
         if self.data is not None:
-            return self._advance_on_dataset()
+            self.step += self.config.updates_per_iteration
+            self._learn_now()
+            return self.config.updates_per_iteration
         steps = min(self.config.steps_per_iteration, most)
         exploring = self._explores and self.step < self.config.warmup
-        there = self.step if self.config.overlap and self._collector is not None else self.step + steps
-        complete = min(self._trajectories) >= (self.config.trajectories_per_iteration or 0)
-        learning = there >= self.config.warmup and complete
-        preparing = learning and not self._prepared
+        awaited = self.config.trajectories_per_iteration
+        overlap = self.config.overlap and self._collector is not None and awaited is None
+        ready = self.step + (0 if overlap else steps) >= self.config.warmup
+        learning = ready and awaited is None
         self.step += steps
         self._written += steps
         if self._collector is None:
-            returns = self._advance_on_device(steps, exploring, preparing, learning)
+            returns = self._advance_on_device(steps, exploring, learning)
         else:
-            returns = self._advance_on_host(self._collector, steps, exploring, preparing, learning)
-        self._prepared |= preparing
-        if learning and self.config.on_policy:
-            (self._replays,) = self._members.run(programs.forget, self._replays, donate=(0,))
-            self._written = 0
+            returns = self._advance_on_host(self._collector, steps, exploring, learning, overlap)
         for i, ended in enumerate(returns):
             self.episodes[i] += len(ended)
             self.recent[i].extend(ended)
-            self._trajectories[i] = 0 if learning else self._trajectories[i] + len(ended)
+            self._trajectories[i] += len(ended)
+        if awaited is not None and ready and min(self._trajectories) >= awaited:
+            self._learn_now()
+            learning = True
+        if learning:
+            self._trajectories = [0] * len(self.seeds)
+            if self.config.on_policy:
+                (self._replays,) = self._members.run(programs.forget, self._replays, donate=(0,))
+                self._written = 0
         return steps
 
     def _advance_on_host(
-        self, collector: Collector, steps: int, exploring: bool, preparing: bool, learning: bool
+        self, collector: Collector, steps: int, exploring: bool, learning: bool, overlap: bool
     ) -> list[list[float]]:
         with self._timing("collect"):
             collector.begin([self._acting(policy, exploring) for policy in self._on_host(self.agent.actor)], steps)
-        if self.config.overlap:
-            news = self._learn(preparing, learning)
+        if learning and overlap:
+            news = self._learn()
         with self._timing("collect"):
             chunks, returns = zip(*collector.collected())
         with self._timing("update"):
             (self._replays,) = self._members.run(
                 programs.insert, self._replays, self._members.hold(chunks), donate=(0,)
             )
-        if not self.config.overlap:
-            news = self._learn(preparing, learning)
+        if learning and not overlap:
+            news = self._learn()
         if learning:
             with self._timing("update"):
                 self._take(*news)
         return list(returns)
 
-    def _advance_on_dataset(self) -> int:
-        updates = self.config.updates_per_iteration
-        self.step += updates
-        news = self._learn(preparing=not self._prepared, learning=True)
-        self._prepared = True
+    def _learn_now(self) -> None:
+        news = self._learn()
         with self._timing("update"):
             self._take(*news)
-        return updates
 
     def _filled(self, dataset: Dataset) -> Replay:
         """The replay that holds it all, with actions in the raw form of the policy's own."""
@@ -247,19 +250,21 @@ class Trainer:
         rows = jax.tree.map(jnp.asarray, data._replace(action=raw))
         return Replay(rows, jnp.asarray(len(dataset), jnp.int32))
 
-    def _learn(self, preparing: bool, learning: bool) -> list[Any]:
+    def _learn(self) -> list[Any]:
         """Sets the device to work on an iteration's updates; `_take` waits for them."""
-        run, static, news = self._members.run, self._static, []
+        run, static = self._members.run, self._static
         with self._timing("update"):
-            if preparing:
+            if not self._prepared:
                 held = (self._configs, self._keys, self._states, self._replays)
                 (self._states,) = run(programs.prepare, *held, shared=(self.step,), static=static)
-            if learning:
-                held = (self._configs, self._keys, self._states, self._replays)
-                self._states, *news = run(programs.learn, *held, shared=(self.step,), donate=(2,), static=static)
+                self._prepared = True
+            held = (self._configs, self._keys, self._states, self._replays)
+            self._states, *news = run(programs.learn, *held, shared=(self.step,), donate=(2,), static=static)
         return news
 
-    def _advance_on_device(self, steps: int, exploring: bool, preparing: bool, learning: bool) -> list[list[float]]:
+    def _advance_on_device(self, steps: int, exploring: bool, learning: bool) -> list[list[float]]:
+        preparing = learning and not self._prepared
+        self._prepared |= preparing
         with self._timing("update"):
             self._states, self._replays, self._lives, metrics, finite, returns, faults = self._members.run(
                 programs.live,

@@ -118,10 +118,10 @@ class SBEEDConfig:
     )
     replay_capacity: int = knob(1_000_000, "transitions kept", low=1, high=1e9)
     newest: int | None = knob(None, "sample among so many newest transitions only; unset: the whole replay", low=1)
-    warmup: int = knob(5_000, "uniformly random steps before the first update", low=1)
+    warmup: int = knob(5_000, "uniformly random steps before the first update; 0 if on_policy alone", low=0)
     steps_per_iteration: int = knob(64, "environment steps between updates", low=1, paper="grid 1000-3000")
     trajectories_per_iteration: int | None = knob(
-        None, "episodes to finish before the updates, after these steps at the least", low=1, paper="52 on-policy"
+        None, "episodes to finish before the updates, looked at after every so many steps", low=1, paper="52 on-policy"
     )
     on_policy: bool = knob(False, "forget the data after each round's updates")
     overlap: bool = knob(False, "updates use what was there before a round's steps, so that both run at the same time")

@@ -46,7 +46,7 @@ def check(config: SBEEDConfig, spec: EnvSpec) -> None:
         ("k", config.k <= config.replay_capacity, f"must not exceed the replay's {config.replay_capacity}"),
         ("k", config.k <= config.length, f"must not exceed segment_length, {config.length}"),
         ("replay_capacity", config.length <= config.replay_capacity, f"must hold a segment of {config.length}"),
-        ("warmup", config.length <= config.warmup, f"must bring a segment of {config.length}"),
+        ("warmup", config.on_policy or config.length <= config.warmup, f"must bring a segment of {config.length}"),
         ("newest", config.length <= (config.newest or config.length), f"must hold a segment of {config.length}"),
         ("pi_newest", config.length <= (config.pi_newest or config.length), f"must hold a segment of {config.length}"),
         (

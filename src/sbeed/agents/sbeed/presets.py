@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
+from sbeed.agents.rounds import CHUNK, TRAJECTORIES, room_for_trajectories
 from sbeed.agents.sbeed.config import SBEEDConfig
 from sbeed.types import EnvSpec
 
@@ -56,8 +57,10 @@ def paper_on_policy(spec: EnvSpec) -> SBEEDConfig:
     return replace(
         paper(spec),
         on_policy=True,
-        trajectories_per_iteration=52,
-        replay_capacity=52 * (spec.time_limit or 1_000) + 2 * 2_048,
+        warmup=0,
+        steps_per_iteration=CHUNK,
+        trajectories_per_iteration=TRAJECTORIES,
+        replay_capacity=room_for_trajectories(spec),
         updates_per_iteration=40,
         pi_batch_size=16_384,
         kl_radius=0.05,
