@@ -60,8 +60,9 @@ def spread(values: Sequence[float]) -> str:
 
 
 def settings(rows: Sequence[Row]) -> list[Row]:
-    """One row of each system and agent, and of each origin that its rows have."""
-    return list({(row["agent"], row["system"], *(row[name] for name in ORIGIN)): row for row in rows}.values())
+    """One row of each system and agent, and of each origin and settings that its rows have."""
+    key = lambda row: (row["agent"], row["system"], str(row["settings"]), *(row[name] for name in ORIGIN))
+    return list({key(row): row for row in rows}.values())
 
 
 def about(row: Row) -> str:
