@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sbeed.agents.baseline import value
+from sbeed.agents.baseline import passes, value
 from sbeed.agents.dual_ac.agent import DUAL_AC
 from sbeed.agents.dual_ac.config import DualACConfig
 from sbeed.agents.rounds import check
@@ -53,7 +53,7 @@ def _iterate(agent, config, spec, together=False):
 
 @pytest.mark.parametrize(
     ("agent", "config", "fields", "spec"),
-    [(*AGENTS[0], LINEAR, BOX), (*AGENTS[0], {}, DISCRETE), (*AGENTS[1], LINEAR, BOX)],
+    [(*AGENTS[0], LINEAR, BOX), (*AGENTS[0], {"V": "linear"}, DISCRETE), (*AGENTS[1], LINEAR, BOX)],
     ids=["trpo-linear", "trpo-mlp", "dual_ac-linear"],
 )
 def test_a_population_is_its_members_and_half_a_ring_is_a_round(agent, config, fields, spec):
@@ -82,6 +82,13 @@ def test_a_round_counts_in_the_scales_for_what_it_is(agent, config):
     _assert_close(after.scales, state.scales._replace(observations=Normalizer(3).update(path.obs), returns=alone), 1e-6)
     assert metrics["transitions"] == 5
     assert 0 < metrics["kl"] <= 1.2 * config.kl_radius  # without a line search, to second order
+
+
+def test_V_s_batches_are_passes_over_the_round():
+    rows = passes(jax.random.key(0), 32, (5, 16))  # two passes and a half
+    first, second = (rows[i : i + 2].ravel() for i in (0, 2))
+    assert set(first.tolist()) == set(second.tolist()) == set(range(32))
+    assert not np.array_equal(first, second)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """V of a round, fitted to a goal at its states: a network by Adam, or linear in random features by least squares."""
 
+import math
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -68,11 +70,18 @@ def _descend(
 ) -> tuple[MLP, optax.OptState]:
     adam = optimizer("adam", config.V_step_size)
 
-    def step(carry: tuple[MLP, optax.OptState], k: Key) -> tuple[tuple[MLP, optax.OptState], None]:
+    def step(carry: tuple[MLP, optax.OptState], rows: Array) -> tuple[tuple[MLP, optax.OptState], None]:
         V, opt = carry
-        rows = len(goal) - 1 - jax.random.randint(k, (config.V_batch_size,), 0, count)
         g = jax.grad(lambda V: jnp.mean((goal[rows] - value(V, obs[rows])) ** 2))(V)
         change, opt = adam.update(g, opt)
         return (optax.apply_updates(V, change), opt), None
 
-    return jax.lax.scan(step, (V, opt), jax.random.split(key, config.V_updates))[0]
+    batches = len(goal) - 1 - passes(key, len(goal), (config.V_updates, config.V_batch_size)) % count
+    return jax.lax.scan(step, (V, opt), batches)[0]
+
+
+def passes(key: Key, number: int, shape: tuple[int, int]) -> Array:
+    """0, ..., number - 1 again and again, each time in an order of its own: none comes twice before all have come."""
+    times = -(-math.prod(shape) // number)
+    orders = jax.vmap(lambda k: jax.random.permutation(k, number))(jax.random.split(key, times))
+    return orders.ravel()[: math.prod(shape)].reshape(shape)
