@@ -12,7 +12,7 @@ from tests.experiments.folders import ablation, hostile, learned
 pytestmark = pytest.mark.browser
 SHOTS = Path(__file__).parents[2] / "out" / "browser"
 DESK, PHONE, NARROW = (1280, 900), (390, 844), (320, 640)
-THEORY = Path(__file__).parents[2] / "docs" / "figures" / "theory.csv"
+THEORY = Path(__file__).parents[2] / "results" / "theory" / "theory.csv"
 
 
 @pytest.fixture(scope="module")
