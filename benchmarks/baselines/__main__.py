@@ -40,14 +40,18 @@ def side(job: Job) -> str:
 
 
 def jobs(done: list[Row], agents: list[str], tasks: list[str]) -> Iterator[Job]:
-    """Ours are populations, a peer is a process for each seed."""
+    """The seeds that are missing: of ours one population, of a peer a process for each."""
     known = {(row["system"], row["agent"], row["task"], row["seed"]) for row in done}
     for agent in agents:
-        peer, seeds = AGENTS[agent].peer, tuple(range(AGENTS[agent].seeds))
+        peer = AGENTS[agent].peer
         for task in tasks:
-            if not all((OURS, agent, task, seed) in known for seed in seeds):
-                yield OURS, agent, task, seeds
-            yield from ((peer, agent, task, (seed,)) for seed in seeds if (peer, agent, task, seed) not in known)
+            ours, theirs = (
+                tuple(seed for seed in range(AGENTS[agent].seeds[task]) if (system, agent, task, seed) not in known)
+                for system in (OURS, peer)
+            )
+            if ours:
+                yield OURS, agent, task, ours
+            yield from ((peer, agent, task, (seed,)) for seed in theirs)
 
 
 def trained(job: Job) -> list[Row]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchmarks.baselines.compared import AGENTS, EPISODES, SHARE, TASKS, Compared
+from benchmarks.baselines.compared import AGENTS, EPISODES, SHARE, TASKS
 from benchmarks.markdown import aligned
 from benchmarks.processes import ROOT
 from benchmarks.rows import OURS, UNMEASURED, Row
@@ -37,17 +37,13 @@ def readme(rows: Sequence[Row]) -> str:
 def line(rows: Sequence[Row], agent: str, task: str) -> tuple[str, ...]:
     compared = AGENTS[agent]
     ours, peer = (returns(rows, system, agent, task) for system in (OURS, compared.peer))
-    head = (f"{agent} against {compared.peer}", task, f"{compared.steps:,}", str(compared.seeds))
-    if not complete(compared, ours, peer):
+    head = (f"{agent} against {compared.peer}", task, f"{compared.steps:,}", str(compared.seeds[task]))
+    if not all(len(side) == compared.seeds[task] for side in (ours, peer)):
         return (*head, "–", "–", "–", UNMEASURED)
     random = json.loads(RANDOM.read_text())[task]["return"]
     share = (np.mean(ours) - random) / (np.mean(peer) - random)
     verdict = "**met**" if share >= SHARE else "missed"
     return (*head, spread(ours), spread(peer), f"{share:.0%}", verdict)
-
-
-def complete(compared: Compared, *sides: Sequence[float]) -> bool:
-    return all(len(side) == compared.seeds for side in sides)
 
 
 def returns(rows: Sequence[Row], system: str, agent: str, task: str) -> list[float]:
