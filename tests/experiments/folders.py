@@ -78,7 +78,7 @@ def hostile(folder):
     runs = []
     for seed in range(2):
         write_run(folder, f"evil-{seed}", config, rows_of([1.0, 2.0 + seed], seed=seed, env=EVIL))
-        result = dict.fromkeys(("outcome", "message", "machine"), EVIL)
+        result = dict.fromkeys(("outcome", "message", "machine"), EVIL) | {"versions": {EVIL: EVIL}}
         (folder / "runs" / f"evil-{seed}" / "result.json").write_text(json.dumps(result))
         runs += [
             {"label": label, "seed": seed, "id": f"evil-{seed}"} for label in (EVIL, "\ud800 javascript:pwned=1\x00")

@@ -104,7 +104,7 @@ def test_the_same_files_give_the_same_page(folder):
     assert _page(folder / "ablation") == _page(folder / "ablation")
 
 
-def test_where_runs_have_ended_is_said(tmp_path):
+def test_where_and_with_what_runs_have_ended_is_said(tmp_path):
     runs = []
     places = {"r0": "two cores", "r1": "two cores", "five": "one H200", "old": None}
     for id, place in places.items():
@@ -112,11 +112,13 @@ def test_where_runs_have_ended_is_said(tmp_path):
         rows = [row for seed in seeds for row in rows_of([1.0, 2.0], seed=seed)]
         write_run(tmp_path, id, {"env": "Pendulum-v1", "steps": 200}, rows)
         result = {"outcome": "finished", "lost": [], "seconds": 5400.0} | ({"machine": place} if place else {})
+        result["versions"] = {"jax": "0.11" if id == "five" else "0.10"}
         (tmp_path / "runs" / id / "result.json").write_text(json.dumps(result))
         runs += [{"label": "a", "seed": seed, "id": id} for seed in seeds]
     write_figure(tmp_path, [{"name": "p", "env": "Pendulum-v1", "x": "step", "runs": runs}], machine="the last one")
     text = report.page(results.read_results(tmp_path), tmp_path, "1.0")
     assert "two cores: 2 runs, 3.0 h; one H200: 5 runs, 1.5 h; –: 1 run, 1.5 h" in text
+    assert "Versions: jax 0.10 (3 runs); jax 0.11 (5 runs)." in text
     assert "8 of 8" in text
     assert "the last one" not in text
 
@@ -241,6 +243,14 @@ def test_comparisons_are_drawn_where_there_are_any(folder, tmp_path):
     alone = results.read_figure(write_figure(tmp_path, [{"name": "$A", "env": "B", "x": "step", "runs": runs}]))
     assert plots.comparison_figure(alone) is None
     assert [path.name for path in plots.pictures(alone)] == ["curves.png", "curves.svg", "iqm.png", "iqm.svg"]
+
+
+def test_curves_are_drawn_over_every_axis_asked_for(tmp_path):
+    write_run(tmp_path, "r", {"steps_per_iteration": 10}, rows_of([1.0]))
+    runs = [{"label": "one", "seed": 0, "id": "r"}]
+    panels = [{"name": "A", "env": "B", "x": x, "runs": runs} for x in ("iteration", "step")]
+    drawn = plots.pictures(results.read_figure(write_figure(tmp_path, panels)))
+    assert [path.stem for path in drawn[::2]] == ["curves", "iqm", "curves_over_steps", "iqm_over_steps"]
 
 
 # ------------------------------------------------------------------------------------------------- the command

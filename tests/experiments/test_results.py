@@ -232,7 +232,7 @@ def test_nothing_there(tmp_path):
             results.read_results(path)
 
 
-@pytest.mark.parametrize("text", ["[]", '{"machine": 3}', '{"machine": "' + 400 * "x" + '"}'])
+@pytest.mark.parametrize("text", ["[]", '{"machine": 3}', '{"versions": 3}', '{"machine": "' + 400 * "x" + '"}'])
 def test_a_result_that_is_none_is_said(tmp_path, text):
     write_run(tmp_path, "one", {"env": "Pendulum-v1", "steps": 200}, rows_of([1.0, 2.0]))
     (tmp_path / "runs" / "one" / "result.json").write_text(text)

@@ -157,7 +157,8 @@ class Ray:
         self._ray = ray
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": "critical"}
         if address is None:
-            ray.init(num_cpus=slots or cores(), include_dashboard=False, **options)
+            # "local": a cluster that somebody left here is not joined unasked.
+            ray.init("local", num_cpus=slots or cores(), include_dashboard=False, **options)
         else:
             ray.init(address, **options)
         # No retries of Ray's own: who died is started again by the runner, like any other.

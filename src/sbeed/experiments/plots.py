@@ -194,13 +194,13 @@ def _matrix(axes: Axes, one: summary.Comparison) -> None:
 
 
 def pictures(figure: results.Figure) -> list[Path]:
-    """curves, iqm and comparison, each as PNG and SVG, in the figure's folder; its x-axis is that of the panels."""
-    x = figure.panels[0].x
-    drawn = {
-        "curves": curves_figure(figure, "mean", x),
-        "iqm": curves_figure(figure, "iqm", x),
-        "comparison": comparison_figure(figure),
-    }
+    """curves, iqm and comparison, each as PNG and SVG, in the figure's folder; curves over every axis asked for."""
+    drawn: dict[str, Figure | None] = {}
+    for i, x in enumerate(figure.axes):
+        over = f"_over_{x}s" if i else ""
+        drawn[f"curves{over}"] = curves_figure(figure, "mean", x)
+        drawn[f"iqm{over}"] = curves_figure(figure, "iqm", x)
+    drawn["comparison"] = comparison_figure(figure)
     return [path for name, one in drawn.items() if one is not None for path in save(one, figure.path / name)]
 
 

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -84,7 +85,7 @@ def _figure(figure: Figure, i: int, at: Path) -> Markup:
         *(_runs(panel, figure.path, at) for panel in figure.panels),
         element("h3", "Configs"),
         *(_config(panel, label) for panel in figure.panels for label in panel.labels),
-        _versions(figure),
+        _versions(figure, runs),
         class_="figure",
         id=f"figure-{i}",
     )
@@ -269,6 +270,9 @@ def _config(panel: Panel, label: str) -> Markup:
     return element("details", element("summary", f"{panel.name}, {label}"), element("pre", text, tabindex=0))
 
 
-def _versions(figure: Figure) -> Markup:
-    words = ", ".join(f"{name} {version}" for name, version in figure.versions.items())
+def _versions(figure: Figure, runs: Collection[Run]) -> Markup:
+    """Of what the runs have ended with, where they say so; else of the last command, which may have found them done."""
+    counts = Counter(run.versions for run in runs if run.versions)
+    last = ", ".join(f"{name} {version}" for name, version in figure.versions.items())
+    words = "; ".join(f"{words} ({_counted(runs, 'run')})" for words, runs in counts.items()) or last
     return element("p", f"Versions: {words}.", class_="note") if words else joined()

@@ -45,6 +45,7 @@ class Run(NamedTuple):
     seconds: float | None = None
     machine: str = ""  # that it ended on; as all that follows, of a population for all its members
     whole_seconds: float | None = None  # from its beginning to its end
+    versions: str = ""  # of the packages that it ended with
 
 
 class Panel(NamedTuple):
@@ -66,6 +67,7 @@ class Figure(NamedTuple):
     name: str
     title: str
     panels: tuple[Panel, ...]
+    axes: tuple[str, ...]  # over which they are asked for
     facts: Mapping[str, str]  # scale, executor, machine
     versions: Mapping[str, Any]  # of packages
     seconds: float | None
@@ -119,11 +121,13 @@ def read_figure(path: Path) -> Figure:
         ):
             if count > most:
                 raise ValueError(f"it has {count} {word}, more than {most}")
+        panels = [_asked_panel(panel) for panel in found["panels"]]
         figure = Figure(
             path,
             _name(found["name"]),
             _name(found["title"]),
-            panels=_without_repeats(map(_asked_panel, found["panels"])),
+            panels=_without_repeats(panels),
+            axes=tuple(dict.fromkeys(panel.x for panel in panels)),
             facts={word: _name(found.get(word) or "–") for word in ("scale", "executor", "machine")},
             versions=dict(found.get("versions", {})),
             seconds=_finite(found.get("seconds")),
@@ -136,11 +140,11 @@ def read_figure(path: Path) -> Figure:
     read = {
         (run.id, run.seed): _read_run(path / RUNS / run.id, run) for run in figure.runs
     }  # one may be in several panels
-    panels = [
+    filled = [
         panel._replace(runs=tuple(read[run.id, run.seed]._replace(label=run.label) for run in panel.runs))
         for panel in figure.panels
     ]
-    return figure._replace(panels=tuple(panels))
+    return figure._replace(panels=tuple(filled))
 
 
 def _asked_panel(panel: Mapping[str, Any]) -> Panel:
@@ -176,6 +180,7 @@ def _read_run(path: Path, run: Run) -> Run:
                 diverged=_diverged(result, run.seed),
                 machine=_name(result.get("machine", "–")),
                 whole_seconds=_finite(result.get("seconds")),
+                versions=_name(", ".join(f"{name} {version}" for name, version in result.get("versions", {}).items())),
             )
         except (AttributeError, ValueError):
             raise ValueError(f"'{path / RESULT}' is no result of ours") from None

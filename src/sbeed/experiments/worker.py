@@ -20,7 +20,7 @@ from sbeed.envs.base import EnvironmentFault
 from sbeed.experiments.machine import machine_and_device
 from sbeed.experiments.spec import Run, describe, read_run
 from sbeed.recording import pursue, record
-from sbeed.training import rundir
+from sbeed.training import rundir, tensors
 from sbeed.training.actors import Unrepeatable
 from sbeed.training.checkpoints import CHECKPOINTS, REPLAY
 from sbeed.training.run import make_trainer
@@ -104,6 +104,7 @@ def _result(path: Path, run: Run, diverged: str) -> dict[str, Any]:
         "return": sum(finals.values()) / len(finals) if finals else None,
         "seconds": rows[-1]["seconds"] if rows else 0.0,
         "machine": machine_and_device(),
+        "versions": tensors.versions(),
     }
 
 

@@ -1,4 +1,4 @@
-"""fig:ablation_study: what lam, eta and k each do to SBEED on a stochastic Swimmer, the others at their best."""
+"""fig:ablation_study: what lam, eta and k each do to SBEED on a stochastic Swimmer, the others the preset's."""
 
 from collections.abc import Iterable
 
@@ -9,9 +9,9 @@ from sbeed.training.run import RunSpec
 TASK = "Swimmer-v5"
 NOISE = 0.1  # m/s and rad/s on every joint; the paper does not say what was random in its Swimmer
 
-BEST = {"lam": 0.0003, "eta": 0.1, "k": 100}  # the preset's
+PRESET = {"lam": 0.0003, "eta": 0.1, "k": 100}
 GRIDS = {
-    "lam": (BEST["lam"], *PAPER_GRIDS["lam"]),  # rewards are scaled here, and want less
+    "lam": (PRESET["lam"], *PAPER_GRIDS["lam"]),  # rewards are scaled here, and want less
     "eta": (0.0, *PAPER_GRIDS["eta"], 1.0),  # the ends of its range: an intermediate one is between them
     "k": PAPER_GRIDS["k"],
 }
@@ -19,7 +19,7 @@ GRIDS = {
 
 def _curves(name: str, **fields: float) -> Iterable[Curve]:
     for value in GRIDS[name]:
-        changes = {**BEST, **fields, name: value}
+        changes = {**PRESET, **fields, name: value}
         spec = RunSpec(TASK, preset="paper", noise=NOISE, fields=changes, checkpoint_every=10_000)
         yield Curve(f"{name} = {value:g}", spec)
 
