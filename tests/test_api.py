@@ -49,6 +49,30 @@ def test_learning_takes_exactly_the_steps_asked_for_and_goes_on():
     assert agent.num_timesteps == len(count) == 42
 
 
+SMALL_ROUNDS = {"hidden": (4,), "steps_per_iteration": 8, "replay_capacity": 8, "V_updates": 1, "V_batch_size": 4}
+SMALL = {"hidden": (4,), "steps_per_iteration": 8, "batch_size": 4, "warmup": 8, "updates_per_iteration": 1}
+
+
+@pytest.mark.parametrize(
+    ("kind", "policy", "fields"),
+    [
+        (sbeed.PCL, "RbfPolicy", {**TINY, "features": 4, "k": 3, "segment_length": 8, "batch_size": 8}),
+        (sbeed.TRPO, "MlpPolicy", SMALL_ROUNDS),
+        (sbeed.DualAC, "RbfPolicy", {**SMALL_ROUNDS, "features": 4}),
+        (sbeed.DDPG, "MlpPolicy", SMALL),
+        (sbeed.SAC, "MlpPolicy", SMALL),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_the_others_are_used_alike(tmp_path, kind, policy, fields):
+    agent = kind(policy, "Pendulum-v1", **fields).learn(16)
+    assert agent.num_timesteps == 16
+    agent.save(tmp_path / "model")
+    obs = np.zeros(3, np.float32)
+    action, _ = kind.load(tmp_path / "model").predict(obs)
+    assert np.array_equal(action, agent.predict(obs)[0])
+
+
 def test_a_callback_hears_of_every_iteration_and_can_end_the_run():
     heard = []
     agent = _pendulum()

@@ -130,8 +130,8 @@ def _trained(agent, config, env, rounds=60):
 
 @pytest.mark.parametrize(
     ("agent", "config", "box", "policy"),
-    [(*LEARNERS[0], False, "mlp"), (*LEARNERS[0], True, "rbf"), (*LEARNERS[1], False, "mlp")],
-    ids=["trpo-discrete", "trpo-box", "dual_ac-discrete"],
+    [(*learner, *kind) for learner in LEARNERS for kind in ((False, "mlp"), (True, "rbf"))],
+    ids=[f"{agent.name}-{kind}" for agent, _ in LEARNERS for kind in ("discrete", "box")],
 )
 def test_the_policy_finds_the_better_action(agent, config, box, policy):
     env = probe.ActionObservationReward(box=box)
@@ -152,8 +152,9 @@ def test_V_bootstraps_at_a_time_limit_alone(agent, config, kind, V):
     assert bool(v[0] > 5) is (kind is probe.TimeLimit)  # five steps without what follows are worth 4.1
 
 
-def test_the_lqr_s_optimal_gain():
-    (agent, config), env = LEARNERS[0], lqr.LQR()
+@pytest.mark.parametrize(**LEARNS)
+def test_the_lqr_s_optimal_gain(agent, config):
+    env = lqr.LQR()
     sizes = dict(hidden=(), V="linear", features=50, steps_per_iteration=2_000, replay_capacity=2_000)
     scales = dict(normalize_observations=False, normalize_rewards=True)
     state = _trained(agent, replace(config, kl_radius=0.02, **sizes, **scales), env, rounds=120)

@@ -33,6 +33,8 @@ CRITIC = SBEEDConfig(
 )
 # The paper's form: rho = V + nu, V by L_eta and pi by the score on replayed actions.
 NET = replace(CRITIC, dual="net", twins=1, V_actions="replay", pi_gradient="score", eta=0.1)
+# The squared error itself.
+PCL = replace(NET, dual="none", eta=0.0)
 
 
 @cache
@@ -51,7 +53,11 @@ def _learner(config, spec):
 # The score on replayed actions fits log pi to (r + gamma V(s') - V(s)) / lam where the data are. A tanh Gaussian cannot
 # have that shape on a box, so the box of that form is the LQR, where a Gaussian can.
 @pytest.mark.parametrize("kind", probe.PROBES, ids=lambda kind: kind.name)
-@pytest.mark.parametrize(("config", "box"), [(CRITIC, False), (CRITIC, True), (NET, False)], ids=["d", "box", "net"])
+@pytest.mark.parametrize(
+    ("config", "box"),
+    [(CRITIC, False), (CRITIC, True), (NET, False), (PCL, False)],
+    ids=["discrete", "box", "net", "pcl"],
+)
 def test_probe(config, box, kind):
     env = kind(box=box)
 

@@ -16,7 +16,7 @@ from sbeed.theory.operators import evaluate, hard_optimum
 MDPS = jax.jit(lambda key: garnets(key, 20, states=3, actions=2, branching=2, on_path=False))(jax.random.key(0))
 V_STAR = jax.jit(jax.vmap(hard_optimum))(MDPS)
 V_BEHAVIOUR = jax.vmap(lambda mdp: evaluate(mdp, mdp.pi_b))(MDPS)
-LENGTHS = [0, 1]
+LENGTHS = [0, 2]
 
 
 @partial(jax.jit, static_argnums=(0, 3))
