@@ -17,7 +17,7 @@ first evaluation (5 episodes, deterministic) whose mean reaches the return; eval
 Medians over the seeds, and in brackets the extremes over them; ">" is a cap that ended a run. Peers have their own
 defaults; ours is `default`, with gamma .995 on Hopper. The curves, [seconds, steps, return], are in rows.jsonl.
 Runs that take hours are not made in one go: each row has its own commit, machine and cap. Those of a task are all of
-one machine, on which nothing else was running.
+one kind of machine, on which nothing else was running.
 """
 EPISODES, SEEDS = 5, 3
 PEERS = {"SB3 SAC": ("sb3", 5.0), "SBX SAC": ("sbx", 3.0)}
