@@ -274,5 +274,5 @@ def _versions(figure: Figure, runs: Collection[Run]) -> Markup:
     """Of what the runs have ended with, where they say so; else of the last command, which may have found them done."""
     counts = Counter(run.versions for run in runs if run.versions)
     last = ", ".join(f"{name} {version}" for name, version in figure.versions.items())
-    words = "; ".join(f"{words} ({_counted(runs, 'run')})" for words, runs in counts.items()) or last
+    words = "; ".join(f"{versions} ({_counted(count, 'run')})" for versions, count in counts.items()) or last
     return element("p", f"Versions: {words}.", class_="note") if words else joined()
