@@ -117,8 +117,13 @@ def _compared(what: str, ours: dict[int, Time], peer: dict[int, Time], goal: flo
     what += "" if len(both) >= SEEDS else f", {len(both)} of {SEEDS} seeds"
     our_time, peer_time = typical(ours), typical(peer)
     value = peer_time.seconds / our_time.seconds
-    pairs = [peer[seed].seconds / ours[seed].seconds for seed in ours]
-    bound = "" if peer_time.reached else "≥ "  # of a peer that the cap stopped
-    measured = f"{bound}{value:.2f}x ({min(pairs):.2f}–{max(pairs):.2f})" if our_time.reached else "not reached"
+    pairs = sorted((peer[seed].seconds / ours[seed].seconds, peer[seed].reached) for seed in ours)
+    shortest, longest = (f"{_bound(reached)}{ratio:.2f}" for ratio, reached in (pairs[0], pairs[-1]))
+    measured = f"{_bound(peer_time.reached)}{value:.2f}x ({shortest}–{longest})" if our_time.reached else "not reached"
     met = our_time.reached and value >= goal
     return Line(what, str(our_time), str(peer_time), measured, f"{goal:g}x sooner", verdict(met, *rows))
+
+
+def _bound(reached: bool) -> str:
+    """Before a ratio to a peer that the cap may have stopped."""
+    return "" if reached else "≥ "
