@@ -8,6 +8,7 @@ from sbeed.experiments.spec import Curve, Figure, Panel
 from sbeed.training.run import RunSpec
 
 STEPS = 2_000_000
+EVALUATE_EVERY = 50_000  # 52 episodes of 1000 steps: between two updates there is nothing new to see
 PRESETS = {
     "SBEED": ("sbeed", "paper-on-policy"),
     "TRPO": ("trpo", "paper"),
@@ -18,7 +19,10 @@ PRESETS = {
 def _curve(task: str, label: str) -> Curve:
     agent, preset = PRESETS[label]
     rounds = {"trajectories_per_iteration": TRAJECTORIES}
-    return Curve(label, RunSpec(task, agent, preset, steps=STEPS, fields=rounds, checkpoint_every=10_000))
+    spec = RunSpec(
+        task, agent, preset, steps=STEPS, fields=rounds, evaluate_every=EVALUATE_EVERY, checkpoint_every=10_000
+    )
+    return Curve(label, spec)
 
 
 AXES: tuple[Literal["step", "iteration"], ...] = ("iteration", "step")  # the first is the paper's
