@@ -253,6 +253,18 @@ def test_curves_are_drawn_over_every_axis_asked_for(tmp_path):
     assert [path.stem for path in drawn[::2]] == ["curves", "iqm", "curves_over_steps", "iqm_over_steps"]
 
 
+def test_curves_of_very_different_lengths_share_a_logarithmic_axis(tmp_path):
+    for label, each in (("short", 2000), ("long", 100)):
+        write_run(tmp_path, label, {"steps_per_iteration": each}, rows_of([1.0, 2.0, 3.0], every=2000))
+    runs = [{"label": label, "seed": 0, "id": label} for label in ("short", "long")]
+    folder = write_figure(tmp_path, [{"name": "A", "env": "B", "x": "step", "runs": runs}])
+    figure = results.read_figure(folder)
+    scales = {x: plots.curves_figure(figure, "mean", x).axes[0].get_xscale() for x in ("step", "iteration")}
+    assert scales == {"step": "linear", "iteration": "log"}
+    charts = Page(_page(folder)).all("svg", **{"class": "chart", "data-version": "mean"})
+    assert {chart["data-axis"]: chart.get("data-log") for chart in charts} == {"step": None, "iteration": "x"}
+
+
 # ------------------------------------------------------------------------------------------------- the command
 
 

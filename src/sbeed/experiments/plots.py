@@ -141,10 +141,15 @@ def curves_figure(figure: results.Figure, version: str, x: str) -> Figure:
         drawn, places = grid(len(figure.panels), legend=0.7)
         for axes, panel in zip(places, figure.panels):
             order = figure.order(panel)
-            for label, series in summary.curves(panel, version, x).items():
+            curves = summary.curves(panel, version, x)
+            for label, series in curves.items():
                 _line(axes, series, order.index(label), label)
-            axes.set(title=_plain(panel.name), xlabel=summary.AXES[x], xlim=(0, None))
-            axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+            axes.set(title=_plain(panel.name), xlabel=summary.AXES[x])
+            if curves and summary.lengths_differ(curves):
+                axes.set_xscale("log")
+            else:
+                axes.set_xlim(0, None)
+                axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
             axes.xaxis.set_major_formatter(lambda x, _: short(x))
             if not figure.shares_labels:
                 axes.legend(loc="best")

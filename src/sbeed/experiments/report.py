@@ -155,6 +155,7 @@ def _chart(panel: Panel, order: Sequence[str], version: str, axis: str) -> Marku
         why = "These rows do not tell their iterations." if begun else "No run has rows yet."
         return element("p", why, class_="note", **view)
     title = f"{panel.name}: evaluation return over {summary.AXES[axis]}, {summary.VERSIONS[version]}"
+    view["log"] = "x" if summary.lengths_differ(curves) else ""
     return svg.chart(
         curves, svg.styles(order), title=title, xlabel=summary.AXES[axis], ylabel="evaluation return", **view
     )

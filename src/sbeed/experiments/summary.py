@@ -26,6 +26,13 @@ def curves(panel: Panel, version: str, x: str) -> dict[str, Series]:
     return {label: one for label, one in series.items() if len(one.x)}
 
 
+def lengths_differ(curves: Mapping[str, Series]) -> bool:
+    """Whether some are so much longer than others that only a logarithmic axis shows both: an iteration of one
+    algorithm may be 64 steps, that of another 2048."""
+    ends = [one.x[-1] for one in curves.values()]
+    return min(ends) > 0 and max(ends) > 10 * min(ends)
+
+
 class Final(NamedTuple):
     """The final returns of a label; those of runs that have none are left out of the estimates."""
 
