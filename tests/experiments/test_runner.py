@@ -1,10 +1,13 @@
 """Runs to their end, wherever they are run and whatever happens to their workers."""
 
+import itertools
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -255,16 +258,61 @@ def test_a_population_has_the_rows_of_its_members(undisturbed, tmp_path):
 def finish_with_ray(out):
     """In a process of its own: Ray forks, which it must not where jax has threads already."""
     executor, killer = Ray(slots=2), Killer(times=1, whom=parent_of)
+    stranger = _join(executor, token="0" * 64)
     try:
         assert executor.slots == 2
+        places = _listening(_family(os.getpid()))
+        assert places
+        assert places <= {"127.0.0.1", "::ffff:127.0.0.1"}
         assert finish(_tasks(out), executor, killer) == []
+        _, complaint = stranger.communicate(timeout=60)
+        assert stranger.returncode != 0
+        assert "token" in complaint
     finally:
+        stranger.kill()
         executor.close()
     assert [len(kills) - 1 for kills in killer.kills.values()] == [1, 1]
 
 
+def _join(executor, token):
+    """A process that asks to be let into the executor's cluster."""
+    address = executor._ray.get_runtime_context().gcs_address
+    program = f"import ray; ray.init({address!r}); print(ray.cluster_resources())"
+    env = {**os.environ, "RAY_AUTH_TOKEN": token}
+    return subprocess.Popen([sys.executable, "-c", program], env=env, text=True, stderr=subprocess.PIPE)
+
+
+def _family(pid):
+    """A process and all that came of it."""
+    children = {}
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            children.setdefault(parent_of(place.name), []).append(int(place.name))
+    found = [pid]
+    for one in found:
+        found += children.get(one, [])
+    return found
+
+
+def _listening(pids):
+    """The addresses at which these processes wait for others."""
+    sockets = set()
+    for handle in itertools.chain.from_iterable(Path(f"/proc/{pid}/fd").glob("*") for pid in pids):
+        with suppress(OSError):
+            sockets.add(os.readlink(handle))
+    found = set()
+    for table, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            _, local, _, state, *_, inode = line.split()[:10]
+            if state == "0A" and f"socket:[{inode}]" in sockets:
+                words = bytes.fromhex(local.partition(":")[0])  # of four bytes, each the wrong way round
+                parts = (words[i : i + 4][::-1] for i in range(0, len(words), 4))
+                found.add(socket.inet_ntop(family, b"".join(parts)))
+    return found
+
+
 @pytest.mark.skipif(find_spec("ray") is None, reason="needs ray")
-def test_ray_gives_the_same_rows_though_its_workers_are_killed(undisturbed, tmp_path):
+def test_ray_listens_to_nobody_else_and_gives_the_same_rows_though_its_workers_are_killed(undisturbed, tmp_path):
     program = f"from {__name__} import *; finish_with_ray(Path({str(tmp_path)!r}))"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import yaml
 
 pytest.importorskip("optuna")
 
@@ -128,6 +129,25 @@ def test_the_best_of_all_trials_becomes_a_file_of_settings(tmp_path, capsys):
         cli.main([*run, "--out", str(tmp_path / "run")])
     assert stop.value.code == 0, capsys.readouterr().err
     assert read_config(tmp_path / "run" / "config.yaml")["lam"] == max(lams)
+
+
+def test_the_command_runs_its_trials_and_a_second_time_only_what_is_new(tmp_path, capsys):
+    (tmp_path / "tiny.yaml").write_text(yaml.safe_dump({**TINY, "hidden": list(TINY["hidden"])}))
+    size = {"env": "Pendulum-v1", "steps": 100, "final-episodes": 1, "config": tmp_path / "tiny.yaml"}
+    words = [word for name, value in size.items() for word in (f"--{name}", str(value))]
+    found = []
+    for trials in (1, 2):
+        command = ["tune", *words, "--over", "eta=0.2..0.8", "--trials", str(trials), "--out", str(tmp_path / "out")]
+        with pytest.raises(SystemExit) as stop:
+            cli.main(command)
+        assert stop.value.code == 0, capsys.readouterr().err
+        paths = (tmp_path / "out").rglob(RESULT)
+        found.append({path.parent: json.loads(path.read_text())["return"] for path in paths})
+    first, both = found
+    assert (len(first), len(both)) == (1, 2)
+    assert first.items() <= both.items()
+    best = read_config(max(both, key=both.__getitem__) / "config.yaml")
+    assert read_config(tmp_path / "out" / "best.yaml")["eta"] == best["eta"]
 
 
 def test_trials_that_do_no_better_than_most_are_ended_early(tmp_path):
