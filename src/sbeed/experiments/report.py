@@ -68,7 +68,7 @@ def _figure(figure: Figure, i: int, at: Path) -> Markup:
         "runs finished": f"{done} of {len(runs)}",
         **figure.facts,
         **_machines(runs),
-        "wall time": duration(figure.seconds) if figure.seconds is not None else "–",
+        "wall time of the commands": duration(figure.seconds) if figure.seconds is not None else "–",
     }
     return element(
         "section",
