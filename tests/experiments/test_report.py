@@ -112,13 +112,14 @@ def test_where_and_with_what_runs_have_ended_is_said(tmp_path):
         rows = [row for seed in seeds for row in rows_of([1.0, 2.0], seed=seed)]
         write_run(tmp_path, id, {"env": "Pendulum-v1", "steps": 200}, rows)
         result = {"outcome": "finished", "lost": [], "seconds": 5400.0} | ({"machine": place} if place else {})
-        result["versions"] = {"jax": "0.11" if id == "five" else "0.10"}
+        if place:
+            result["versions"] = {"sbeed": None, "jax": "0.11" if id == "five" else "0.10"}
         (tmp_path / "runs" / id / "result.json").write_text(json.dumps(result))
         runs += [{"label": "a", "seed": seed, "id": id} for seed in seeds]
     write_figure(tmp_path, [{"name": "p", "env": "Pendulum-v1", "x": "step", "runs": runs}], machine="the last one")
     text = report.page(results.read_results(tmp_path), tmp_path, "1.0")
     assert "two cores: 2 runs, 3.0 h; one H200: 5 runs, 1.5 h; –: 1 run, 1.5 h" in text
-    assert "Versions: jax 0.10 (3 runs); jax 0.11 (5 runs)." in text
+    assert "Versions: jax 0.10 (2 runs); jax 0.11 (5 runs); not told (1 run)." in text
     assert "8 of 8" in text
     assert "the last one" not in text
 
@@ -188,6 +189,12 @@ def test_the_laboratorys_figure(tmp_path):
 
 
 # ------------------------------------------------------------------------------------------------- charts
+
+
+def test_steps_are_told_to_the_last_one():
+    steps, nothing = np.array([1_052_672.0, 1_999_872.0]), np.zeros(2)
+    drawn = svg.chart({"a": Series(steps, nothing, nothing, nothing)}, {"a": "c0"}, title="", xlabel="", ylabel="")
+    assert 'data-x="1052672 1999872"' in drawn
 
 
 def test_marks_are_round():

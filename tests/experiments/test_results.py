@@ -129,6 +129,15 @@ def test_shared_labels_are_compared_over_all_tasks_others_panel_by_panel(tmp_pat
     assert list(three[0].profiles) == ["lam = 0.001", "lam = 0.01", "lam = 0.1", "lam = 1"]
 
 
+def test_panels_of_one_task_are_not_compared_as_if_they_were_several(tmp_path):
+    for id in ("a0", "a1", "b0", "b1"):
+        write_run(tmp_path, id, {**CONFIG, "steps": 100}, rows_of([1.0], seed=int(id[1])))
+    runs = [{"label": id[0], "seed": int(id[1]), "id": id} for id in ("a0", "a1", "b0", "b1")]
+    panels = [{"name": name, "env": "Pendulum-v1", "x": "step", "runs": runs} for name in ("kappa 0", "kappa 1")]
+    found = summary.comparisons(results.read_figure(write_figure(tmp_path, panels)))
+    assert [one.title for one in found] == ["kappa 0", "kappa 1"]
+
+
 # ------------------------------------------------------------------------------------------------- hostile files
 
 

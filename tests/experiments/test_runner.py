@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from sbeed.experiments import runner
+from sbeed.experiments import runner, worker
 from sbeed.experiments.executors import Local, Ray, Task
 from sbeed.experiments.runner import MOST_DEATHS, finish, run_figure
 from sbeed.experiments.spec import Curve, Figure, Panel, Run, arranged, describe, read_run, runs_of
@@ -226,6 +226,35 @@ def test_a_run_that_diverges_is_over(tmp_path):
     assert read_run(json.loads((tmp_path / "run" / SPEC).read_text())) == run
 
 
+def test_what_died_while_it_said_that_it_had_diverged_is_done_again(tmp_path):
+    run = Run(SPEC_OF_ALL, 0)
+    path = tmp_path / run.id
+    path.mkdir()
+    (path / "metrics.jsonl").touch()
+    write_json(path / SPEC, describe(run))
+    assert work(path, run) == DONE
+    assert read_rows(path)[-1]["final"]
+
+
+def test_a_device_without_memory_and_a_killed_environment_are_deaths(tmp_path, monkeypatch):
+    def end(*args, **kwargs):
+        raise RuntimeError("a worker process died\n(exit code -9)")
+
+    monkeypatch.setattr(worker, "make_trainer", end)
+    assert work(tmp_path / "run", Run(SPEC_OF_ALL, 0)) == ("died", "a worker process died (exit code -9)")
+
+
+def test_the_time_of_a_figure_is_told_as_its_runs_end(tmp_path):
+    seen = [0.0]
+
+    class Watching(Silent):
+        def look(self, done, running):
+            seen.append(json.loads((tmp_path / "figure.json").read_text())["seconds"])
+
+    run_figure(_figure(), tmp_path, Scripted(DONE, DONE), seeds=2, scale="smoke", show=Watching())
+    assert seen == sorted(set(seen))
+
+
 def test_what_cannot_run_says_why(tmp_path):
     outcome = work(tmp_path / "run", Run(replace(SPEC_OF_ALL, env="Nothing-v0"), 0))
     assert outcome.kind == "refused"
@@ -258,27 +287,30 @@ def test_a_population_has_the_rows_of_its_members(undisturbed, tmp_path):
 def finish_with_ray(out):
     """In a process of its own: Ray forks, which it must not where jax has threads already."""
     executor, killer = Ray(slots=2), Killer(times=1, whom=parent_of)
-    stranger = _join(executor, token="0" * 64)
+    strangers = [_join(executor, out, RAY_AUTH_TOKEN="0" * 64), _join(executor, out)]
     try:
         assert executor.slots == 2
         places = _listening(_family(os.getpid()))
         assert places
         assert places <= {"127.0.0.1", "::ffff:127.0.0.1"}
         assert finish(_tasks(out), executor, killer) == []
-        _, complaint = stranger.communicate(timeout=60)
-        assert stranger.returncode != 0
-        assert "token" in complaint
+        for stranger in strangers:
+            _, complaint = stranger.communicate(timeout=60)
+            assert complaint.splitlines()[-1].startswith("ConnectionError"), complaint
+            assert "token" in complaint
     finally:
-        stranger.kill()
+        for stranger in strangers:
+            stranger.kill()
         executor.close()
     assert [len(kills) - 1 for kills in killer.kills.values()] == [1, 1]
 
 
-def _join(executor, token):
+def _join(executor, home, **token):
     """A process that asks to be let into the executor's cluster."""
     address = executor._ray.get_runtime_context().gcs_address
-    program = f"import ray; ray.init({address!r}); print(ray.cluster_resources())"
-    env = {**os.environ, "RAY_AUTH_TOKEN": token}
+    program = f"from sbeed.experiments.executors import Ray; Ray({address!r})"
+    env = {name: value for name, value in os.environ.items() if name != "RAY_AUTH_TOKEN"}
+    env |= {"HOME": str(home), **token}
     return subprocess.Popen([sys.executable, "-c", program], env=env, text=True, stderr=subprocess.PIPE)
 
 

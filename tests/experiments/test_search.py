@@ -1,6 +1,7 @@
 """A search: what it asks for, when it stops, and that it goes on."""
 
 import json
+from functools import partial
 
 import pytest
 import yaml
@@ -90,10 +91,15 @@ def test_the_words_of_a_space():
 
 
 def test_the_papers_grids_are_a_space_with_one_rate_for_both_critics():
-    space = paper_space("sbeed")
+    space = paper_space("sbeed", lambda fields: True)
     assert {name: one.choices for name, one in space.items()} == dict(PAPER_GRIDS)
     assert fields_of({"learning_rate": 0.1, "k": 1}) == {"V_step_size": 0.1, "dual_step_size": 0.1, "k": 1}
-    assert set(paper_space("sac")) == {"lam", "steps_per_iteration", "batch_size"}
+    assert set(paper_space("sac", lambda fields: True)) == {"lam", "steps_per_iteration", "batch_size"}
+
+
+def test_of_the_papers_grids_only_what_an_agent_can_have_is_asked_for():
+    pcl = RunSpec("Pendulum-v1", "pcl")
+    assert set(paper_space("pcl", partial(search.goes_with, pcl))) == set(PAPER_GRIDS) - {"eta"}  # without a dual
 
 
 @pytest.mark.parametrize(
@@ -186,6 +192,31 @@ def test_the_same_values_are_run_once_and_values_that_do_not_go_together_not_at_
     study = _search(tmp_path / "wrong", read_space("sbeed", ["k=2000,3000", "lam=0.1,0.2"]), 2, executor)
     assert executor.started == []
     assert [trial.state for trial in study.trials] == [TrialState.PRUNED] * 2
+
+
+def test_values_that_were_refused_are_not_asked_for_again_and_again(tmp_path):
+    class Refusing(Answering):
+        def ended(self, seconds):
+            return [(self._running.pop(), Outcome("refused", "no room"))]
+
+    space = read_space("sbeed", ["lam=0.01..0.9"])
+    for _ in range(2):
+        with pytest.raises(ValueError, match="no room"):
+            _search(tmp_path, space, 2, Refusing(slots=1))
+    study = _search(tmp_path, space, 2, Answering())
+    states = [trial.state for trial in study.trials]
+    assert states == [TrialState.FAIL] * 2 + [TrialState.COMPLETE] * 2
+    assert len({trial.params["lam"] for trial in study.trials}) == 4
+
+
+def test_a_cluster_that_has_no_cores_yet_is_waited_for(tmp_path):
+    class Growing(Answering):
+        def ended(self, seconds):
+            self.slots += 1
+            return super().ended(seconds)
+
+    study = _search(tmp_path, read_space("sbeed", ["lam=0.01..0.9"]), 2, Growing(slots=0))
+    assert [trial.state for trial in study.trials] == [TrialState.COMPLETE] * 2
 
 
 def test_pruning_looks_at_steps_that_all_seeds_have_reached(tmp_path):

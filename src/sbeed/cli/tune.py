@@ -1,6 +1,7 @@
 """`sbeed tune`: which values of which fields make a run best."""
 
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Literal
@@ -37,6 +38,8 @@ class Tune(Asking):
         require("tune", find_spec("optuna") is not None, "needs optuna: pip install 'sbeed[tune]'")
         require("--over", self.over != (), "name at least one field and its values, such as lam=0.001..0.1")
         plan, changes = self.merged()
+        why = "must be at least 1: runs that are ended early or broken off go on from their checkpoints"
+        require("--checkpoint-every", plan.checkpoint_every > 0, why)
         from gymnasium.error import Error as GymnasiumError
 
         from sbeed.experiments import search
@@ -51,7 +54,12 @@ class Tune(Asking):
         with self.complaints(ValueError, GymnasiumError, ImportError):
             self.check_env(base.env)
             search.check(base)
-            space = read_space(plan.agent, self.over) if self.over else paper_space(plan.agent)
+            space = (
+                read_space(plan.agent, self.over)
+                if self.over
+                else paper_space(plan.agent, partial(search.goes_with, base))
+            )
+            require("--over", len(space) > 0, f"is needed: nothing of the paper's grids is a setting of {plan.agent}")
             both = set(fields_of(dict.fromkeys(space))) & set(changes)
             require("--over", not both, f"{', '.join(both)}: is searched and set at the same time")
         make_directory("--out", self.out)

@@ -145,7 +145,7 @@ class Ray:
     name = "ray"
 
     def __init__(self, address: str | None = None, slots: int | None = None):
-        """slots: cores of a Ray that is started here. Who has imported ray before has settled on other settings."""
+        """slots: runs at the same time, at most. Who has imported ray before has settled on other settings."""
         os.environ["RAY_AUTH_MODE"] = "token"
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         if address is None:
@@ -154,20 +154,23 @@ class Ray:
             os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
         import ray
 
-        self._ray = ray
+        self._ray, self._most = ray, slots
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": "critical"}
         if address is None:
             # "local": a cluster that somebody left here is not joined unasked.
-            ray.init("local", num_cpus=slots or cores(), include_dashboard=False, **options)
-        else:
-            ray.init(address, **options)
+            options |= {"address": "local", "num_cpus": slots or cores(), "include_dashboard": False}
+        try:
+            ray.init(**{"address": address, **options})
+        except ray.exceptions.RayError as error:  # no token, or not the cluster's
+            raise ConnectionError(" ".join(str(error).split())) from None
         # No retries of Ray's own: who died is started again by the runner, like any other.
         self._work = ray.remote(num_cpus=1, memory=MEMORY, max_retries=0)(_work)
         self._running: dict[Any, Task] = {}
 
     @property
     def slots(self) -> int:
-        return int(self._ray.cluster_resources().get("CPU", 0))
+        there = int(self._ray.cluster_resources().get("CPU", 0))
+        return min(there, self._most or there)
 
     def start(self, task: Task) -> None:
         self._running[self._work.remote(str(task.path.resolve()), describe(task.run))] = task

@@ -273,7 +273,8 @@ def _config(panel: Panel, label: str) -> Markup:
 
 def _versions(figure: Figure, runs: Collection[Run]) -> Markup:
     """Of what the runs have ended with, where they say so; else of the last command, which may have found them done."""
-    counts = Counter(run.versions for run in runs if run.versions)
+    told = any(run.versions for run in runs)
+    counts = Counter(run.versions or "not told" for run in runs if told and run.machine)
     last = ", ".join(f"{name} {version}" for name, version in figure.versions.items())
     words = "; ".join(f"{versions} ({_counted(count, 'run')})" for versions, count in counts.items()) or last
     return element("p", f"Versions: {words}.", class_="note") if words else joined()

@@ -180,7 +180,7 @@ def _read_run(path: Path, run: Run) -> Run:
                 diverged=_diverged(result, run.seed),
                 machine=_name(result.get("machine", "–")),
                 whole_seconds=_finite(result.get("seconds")),
-                versions=_name(", ".join(f"{name} {version}" for name, version in result.get("versions", {}).items())),
+                versions=_name(", ".join(f"{name} {one}" for name, one in result.get("versions", {}).items() if one)),
             )
         except (AttributeError, ValueError):
             raise ValueError(f"'{path / RESULT}' is no result of ours") from None

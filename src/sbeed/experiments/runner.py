@@ -3,7 +3,7 @@
 import json
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -61,14 +61,23 @@ def run_figure(
         "versions": tensors.versions(),
     }
     write_json(path, about)
-    try:
-        return finish(tasks, executor, show)
-    finally:
+
+    def count_time() -> None:
         write_json(path, {**about, "seconds": seconds + time.perf_counter() - began})
 
+    try:
+        return finish(tasks, executor, show, on_end=count_time)
+    finally:
+        count_time()
 
-def finish(tasks: Iterable[Task], executor: Executor, show: Show) -> list[str]:
-    """All that is left of these runs, in their order; a line for each that could not be finished."""
+
+def finish(
+    tasks: Iterable[Task], executor: Executor, show: Show, on_end: Callable[[], None] = lambda: None
+) -> list[str]:
+    """All that is left of these runs, in their order; a line for each that could not be finished.
+
+    on_end: of each run.
+    """
     over, left = _parted(tasks)
     done, waiting, deaths = sum(task.run.spec.steps for task in over), deque(left), Deaths()
     running: dict[Path, Task] = {}
@@ -90,6 +99,7 @@ def finish(tasks: Iterable[Task], executor: Executor, show: Show) -> list[str]:
             else:
                 failures.append(f"{task.title} in '{task.path}': {outcome.message}")
                 show.say(failures[-1])
+            on_end()
         standing = {path: (task, step_of(task)) for path, task in running.items()}
         show.look(done + sum(step for _, step in standing.values()), standing)
     return failures

@@ -29,7 +29,7 @@ from sbeed.training.rundir import METRICS, read_rows
 from sbeed.training.sources import spec_of
 
 JOURNAL, BEST = "journal.log", "best.yaml"
-COUNTED = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.RUNNING)  # FAIL: broken off, and asked again
+COUNTED = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.RUNNING)  # FAIL: broken off, or refused
 
 
 def open_study(out: Path, space: Space, base: RunSpec, seeds: Sequence[int]) -> optuna.Study:
@@ -78,7 +78,8 @@ class Search:
         show.begin(trials * cost)
         while True:
             self._start(trials, executor, show)
-            if not self._open and not self._running:  # a run may be done before its end is heard of
+            # A run may be done before its end is heard of; and a cluster without cores asks for nothing, yet.
+            if not self._open and not self._running and self._asked() >= trials:
                 return
             for task, outcome in executor.ended(runner.LOOK):
                 del self._running[task.path]
@@ -97,10 +98,13 @@ class Search:
                 self._waiting.remove(free[0])
                 self._running[free[0].path] = free[0]
                 executor.start(free[0])
-            elif self._waiting or len(self._study.get_trials(deepcopy=False, states=COUNTED)) >= trials:
+            elif self._waiting or self._asked() >= trials:
                 return
             else:
                 self._ask(show)
+
+    def _asked(self) -> int:
+        return len(self._study.get_trials(deepcopy=False, states=COUNTED))
 
     def _ask(self, show: Show) -> None:
         trial = self._study.ask(dict(self._space))
@@ -122,9 +126,12 @@ class Search:
         if outcome.kind == "died" and self._deaths.may_go_on(task):
             self._waiting.append(task)
             return
-        if outcome.kind == "refused":  # not for the values of its fields, which were checked
+        candidates = [one for one in self._open.values() if task.path in {its.path for its in one.tasks}]
+        if outcome.kind == "refused":  # hardly for the values of its fields, which were checked: others may be too
+            for candidate in candidates:  # a search that goes on does not begin with them again
+                self._study.tell(candidate.trial, state=TrialState.FAIL)
             raise ValueError(f"{task.title}: {outcome.message}")
-        for candidate in [one for one in self._open.values() if task.path in {its.path for its in one.tasks}]:
+        for candidate in candidates:
             self._drop(candidate, executor)
             self._close(candidate, None, show, outcome.message)
 
@@ -163,6 +170,15 @@ def check(spec: RunSpec) -> None:
     """A ValueError in one line for fields that do not go together."""
     agent, env = find(spec.agent), spec_of(spec.env, spec.noise)
     agent.check(with_fields(agent.preset(spec.preset, env), spec.fields), env)
+
+
+def goes_with(base: RunSpec, fields: Mapping[str, Any]) -> bool:
+    """Whether these fields go together with the others'."""
+    try:
+        check(replace(base, fields={**base.fields, **fields}))
+    except ValueError:
+        return False
+    return True
 
 
 def curve(paths: Sequence[Path]) -> dict[int, float]:

@@ -1,6 +1,6 @@
 """What a search goes through: the paper's grids, or ranges and lists of values of any field."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, TypeAlias, get_origin, get_type_hints
 
@@ -15,11 +15,12 @@ TOGETHER = {"learning_rate": ("V_step_size", "dual_step_size")}  # the paper has
 Space: TypeAlias = Mapping[str, BaseDistribution]
 
 
-def paper_space(agent: str) -> Space:
-    """The paper's own grids, of the fields that the agent has."""
+def paper_space(agent: str, fits: Callable[[Mapping[str, Any]], bool]) -> Space:
+    """The paper's own grids: of the fields that the agent has, the values that fit its other settings."""
     known = set(get_type_hints(CONFIGS[agent]))
     grids = {name: grid for name, grid in PAPER_GRIDS.items() if known.issuperset(TOGETHER.get(name, (name,)))}
-    return {name: CategoricalDistribution(grid) for name, grid in grids.items()}
+    fitting = {name: [value for value in grid if fits(fields_of({name: value}))] for name, grid in grids.items()}
+    return {name: CategoricalDistribution(values) for name, values in fitting.items() if values}
 
 
 def read_space(agent: str, words: Iterable[str]) -> Space:

@@ -65,10 +65,11 @@ class Comparison(NamedTuple):
 
 
 def comparisons(figure: Figure) -> list[Comparison]:
-    """Over all panels together where the same labels are in each, else panel by panel; only of what is finished."""
+    """Over all panels together where each is another task with the same labels, else panel by panel; only of what is
+    finished."""
     panels = [panel for panel in figure.panels if any(run.final is not None for run in panel.runs)]
-    shared = _shared(panels)
-    if len(panels) > 1 and len(shared) > 1:
+    shared, tasks = _shared(panels), {panel.env for panel in panels}
+    if len(tasks) == len(panels) > 1 and len(shared) > 1:
         return [_compare(f"{len(panels)} tasks", figure.labels, panels, shared)]
     alone = [_shared([panel]) for panel in panels]
     return [

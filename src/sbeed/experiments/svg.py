@@ -141,7 +141,11 @@ def _series(one: Series, label: str, style: str, x: Scale, y: Scale) -> Markup:
         points = _points(one.x[part], one.y[part], x, y)
         dot = {"stroke_linecap": "round"} if len(points) == 1 else {}
         marks.append(element("path", class_="line", d=f"M{'L'.join(points * (2 if dot else 1))}", **dot))
-    numbers = {f"data_{name}": " ".join(f"{value:.6g}" for value in values) for name, values in one._asdict().items()}
+    digits = {"x": 10}  # of millions of steps each
+    numbers = {
+        f"data_{name}": " ".join(f"{value:.{digits.get(name, 6)}g}" for value in values)
+        for name, values in one._asdict().items()
+    }
     return element("g", *marks, class_=style, data_label=label, **numbers)
 
 

@@ -50,6 +50,8 @@ def work(path: Path, run: Run) -> Outcome:
         return Outcome("died", _one_line(error))
     except (ValueError, OSError, GymnasiumError, ImportError, Unrepeatable) as error:
         return Outcome("refused", _one_line(error))
+    except RuntimeError as error:  # a process of its environments was killed, or the device had no memory left
+        return Outcome("died", _one_line(error))
     write_json(path / SPEC, describe(run))
     write_json(path / RESULT, _result(path, run, diverged))
     for place in (CHECKPOINTS, REPLAY):  # nobody goes on from them any more, and a replay is large
@@ -72,6 +74,9 @@ def _finish(path: Path, run: Run) -> str:
             told = time.monotonic()
             (path / PROGRESS).write_text(str(trainer.step))
 
+    if not rundir.is_run(path):  # its last worker was killed while it was to say that the run had diverged at once
+        for name in (rundir.METRICS, SPEC, f".{SPEC}", f".{RESULT}"):
+            (path / name).unlink(missing_ok=True)
     try:
         with RunDir(path, resume=True) as place:
             if place.goes_on:
