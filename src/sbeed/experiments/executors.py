@@ -155,12 +155,12 @@ class Ray:
         import ray
 
         self._ray, self._most = ray, slots
-        options: dict[str, Any] = {"log_to_driver": False, "logging_level": "critical"}
+        options: dict[str, Any] = {"address": address, "log_to_driver": False, "logging_level": "critical"}
         if address is None:
             # "local": a cluster that somebody left here is not joined unasked.
             options |= {"address": "local", "num_cpus": slots or cores(), "include_dashboard": False}
         try:
-            ray.init(**{"address": address, **options})
+            ray.init(**options)
         except ray.exceptions.RayError as error:  # no token, or not the cluster's
             raise ConnectionError(" ".join(str(error).split())) from None
         # No retries of Ray's own: who died is started again by the runner, like any other.
