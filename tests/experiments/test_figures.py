@@ -101,6 +101,13 @@ def test_on_policy_iterations_are_of_52_trajectories():
         assert config.get("on_policy", True)
 
 
+def test_on_policy_all_have_one_policy_and_one_step():
+    same = ("policy", "features", "gamma", "initial_std", "kl_radius", "fisher_ridge", "replay_capacity")
+    for panel in on_policy.FIGURE.panels:
+        configs = [_config(curve.spec) for curve in panel.curves]
+        assert len({tuple(config[name] for name in same) for config in configs}) == 1
+
+
 def test_a_figure_is_a_page_of_data():
     for name in ("ablation", "off_policy", "on_policy"):
         assert len((Path(figures.__path__[0]) / f"{name}.py").read_text().splitlines()) <= 60

@@ -16,6 +16,9 @@ from sbeed.types import Array, EnvSpec, Key
 
 TRAJECTORIES = 52
 CHUNK = 200  # steps between two looks at how many trajectories have ended: a round has up to so many more
+# How far pi goes in a round of the paper's comparison. One for all, as there, so that only what they step along
+# differs; which one: docs/experiments.md, "One step for all".
+STEP: dict[str, Any] = {"kl_radius": 0.05, "fisher_ridge": 0.1}
 
 
 def paper_setting(spec: EnvSpec) -> dict[str, Any]:
@@ -24,11 +27,11 @@ def paper_setting(spec: EnvSpec) -> dict[str, Any]:
         gamma=0.995,
         policy="rbf",
         features=500 if spec.name.startswith("HalfCheetah") else 100,
-        fisher_ridge=1e-4,  # rounds are long: their gradients bear a step along weak features
         V="linear",
         steps_per_iteration=CHUNK,
         trajectories_per_iteration=TRAJECTORIES,
         replay_capacity=room_for_trajectories(spec),
+        **STEP,
     )
 
 

@@ -13,7 +13,7 @@ def default(spec: EnvSpec) -> DualACConfig:
 
 def paper(spec: EnvSpec) -> DualACConfig:
     """The SBEED paper's comparison: the policy that SBEED has there, in rounds of whole trajectories."""
-    return DualACConfig(alpha_step_size=0.1, **paper_setting(spec))
+    return DualACConfig(**paper_setting(spec))
 
 
 PRESETS: dict[str, Callable[[EnvSpec], DualACConfig]] = {"default": default, "paper": paper}

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from sbeed.agents.rounds import CHUNK, TRAJECTORIES, room_for_trajectories
+from sbeed.agents.rounds import CHUNK, STEP, TRAJECTORIES, room_for_trajectories
 from sbeed.agents.sbeed.config import SBEEDConfig
 from sbeed.types import EnvSpec
 
@@ -63,8 +63,8 @@ def paper_on_policy(spec: EnvSpec) -> SBEEDConfig:
         replay_capacity=room_for_trajectories(spec),
         updates_per_iteration=40,
         pi_batch_size=16_384,
-        kl_radius=0.05,
         step_decay=0.0,
+        **STEP,
     )
 
 
