@@ -1,5 +1,6 @@
 """The report in a real Chromium: `make test-browser`. Screenshots lie in out/browser for people to look at."""
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -7,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from sbeed.experiments import report, results, summary
-from tests.experiments.folders import ablation, hostile, learned
+from tests.experiments.folders import ablation, hostile, learned, unfinished
 
 pytestmark = pytest.mark.browser
 SHOTS = Path(__file__).parents[2] / "out" / "browser"
 DESK, PHONE, NARROW = (1280, 900), (390, 844), (320, 640)
-THEORY = Path(__file__).parents[2] / "results" / "theory" / "theory.csv"
+THEORY = Path(__file__).parents[2] / "results" / "theory"
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,9 @@ def folder(tmp_path_factory):
     root = tmp_path_factory.mktemp("results")
     learned(root / "off_policy")
     ablation(root / "ablation")
-    shutil.copy(THEORY, root / "theory.csv")
+    unfinished(root / "unfinished")
+    for name in ("theory.csv", "claims.json"):
+        shutil.copy(THEORY / name, root / name)
     return _written(root)
 
 
@@ -84,7 +87,7 @@ def test_the_page_loads_with_all_its_panels_and_scrolls_only_down(opened, folder
     for details in page.locator("details").all():
         details.evaluate("one => { one.open = true }")
     charts = page.locator("svg.chart:visible")
-    assert charts.count() == (3 + 3) + (1 + 3) + 5  # panels, comparisons, the laboratory's
+    assert charts.count() == (3 + 3 + 1) + (1 + 3 + 1) + 5  # panels, comparisons, the laboratory's
     for chart in charts.all():
         box = chart.bounding_box()
         assert box["width"] >= 0.75 * min(size[0], 480)
@@ -112,6 +115,21 @@ def test_hovering_shows_the_numbers_of_the_rows(opened, folder):
     _shot(page, "hover")
     page.mouse.move(2, 2)
     assert not page.locator("#values").is_visible()
+
+
+def test_hovering_says_how_many_seeds_there_are_where_it_is_not_all(opened, folder):
+    page = opened(folder)
+    chart = page.locator("#figure-2 svg.chart:visible").first
+    chart.focus()
+    for key in ("End", "Home"):
+        page.keyboard.press(key)
+    said = page.locator("#values").inner_text()
+    assert "all\n6 [" in said
+    assert said.count("seeds") == 2
+    assert "some\n26 [21, 31]\n2 of 3 seeds" in said
+    assert "cut\n56 [51, 61]\n2 of 2 seeds, cut where 1 diverged" in said
+    assert page.locator("#figure-2 .panel p.note:visible").first.inner_text().startswith("some: 2 of 3 seeds; cut:")
+    _shot(page, "seeds")
 
 
 def test_touching_shows_numbers_inside_the_window(opened, folder):
@@ -198,14 +216,57 @@ def test_text_and_lines_stand_out(opened, folder, scheme):
         assert page.evaluate("() => contrast('.key', 'color')") >= 3, i
 
 
+SMALL = """(least) => {
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const small = new Set();
+  let seen = 0;
+  while (walker.nextNode()) {
+    const holder = walker.currentNode.parentElement;
+    if (!walker.currentNode.data.trim() || holder.closest("script, svg")) continue;
+    seen += 1;
+    if (parseFloat(getComputedStyle(holder).fontSize) < least) small.add(`${holder.localName}.${holder.className}`);
+  }
+  return { seen, small: [...small] };
+}"""
+
+
 def test_text_is_large_enough_on_a_phone(opened, folder):
+    """In pixels: 13 for all text, 10 for the marks of a chart."""
     page = opened(folder, PHONE)
     chart = page.locator("svg.chart:visible").first
-    assert 11 * chart.bounding_box()["width"] / 360 >= 10  # pixels of the marks
-    sizes = page.locator("td, p, a, label").evaluate_all(
+    chart.focus()
+    page.keyboard.press("Home")  # its numbers are text too
+    found = page.evaluate(SMALL, 13)
+    assert found["seen"] > 1000
+    assert found["small"] == []
+    width = chart.bounding_box()["width"]
+    sizes = page.locator("svg.chart text").evaluate_all(
         "some => some.map((x) => parseFloat(getComputedStyle(x).fontSize))"
     )
-    assert min(sizes) >= 13
+    assert min(sizes) * width / 360 >= 10
+
+
+@pytest.mark.parametrize("size", [DESK, PHONE, NARROW], ids=["desk", "phone", "narrow"])
+def test_the_laboratorys_claims_can_be_read(opened, folder, size):
+    page = opened(folder, size)
+    claims = json.loads((THEORY / "claims.json").read_text())
+    rows = page.locator("#claims tbody tr")
+    assert rows.count() == len(claims) > 0
+    for row, claim in zip(rows.all(), claims):
+        assert row.locator("strong").inner_text() == claim["name"]
+        assert row.locator(".says").inner_text() == claim["says"]
+        assert row.locator("td").all_inner_texts()[0] == f"{claim['held']} of {claim['mdps']}"
+    region = page.locator("#claims .scroll").bounding_box()
+    assert region["x"] + region["width"] <= size[0]
+    for box in (rows.locator(what).first.bounding_box() for what in (".says", "td >> nth=0")):  # without scrolling
+        assert box["x"] + box["width"] <= region["x"] + region["width"]
+    assert rows.locator(".says").first.bounding_box()["width"] >= 150
+    last = rows.locator("td:last-child").first
+    last.scroll_into_view_if_needed()
+    box = last.bounding_box()
+    assert 0 <= box["x"]
+    assert box["x"] + box["width"] <= size[0]
+    _shot(page, f"claims-{size[0]}")
 
 
 @pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])

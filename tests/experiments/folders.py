@@ -69,6 +69,19 @@ def ablation(folder, values=(0.001, 0.01, 0.1, 1.0), seeds=5):
     return write_figure(folder, panels, name="ablation", title="What lam, eta and k do")
 
 
+def unfinished(folder):
+    """Of `all` both seeds are over, of `some` one has just begun, of `cut` one diverged, of `none` none has begun."""
+    config = {"env": "Pendulum-v1", "steps": 300, "steps_per_iteration": 50, "seeds": 1}
+    stand = {"all-0": 3, "all-1": 3, "some-0": 3, "some-1": 3, "some-2": 1, "cut-0": 3, "cut-1": 2}
+    for i, (id, evaluations) in enumerate(stand.items()):
+        rows = rows_of([10.0 * i + 1, 10.0 * i + 2, 10.0 * i + 3], seed=int(id[-1]))
+        write_run(folder, id, config, rows[:evaluations])
+    (folder / "runs" / "cut-1" / "result.json").write_text('{"outcome": "diverged", "seconds": 4.0}')
+    runs = [{"label": id[:-2], "seed": int(id[-1]), "id": id} for id in (*stand, "none-0")]
+    panel = {"name": "Pendulum", "env": "Pendulum-v1", "x": "step", "runs": runs}
+    return write_figure(folder, [panel], title="Not over yet")
+
+
 EVIL = "</script></title><script>pwned=1</script><img src=x onerror=pwned=1>\"'><svg onload=pwned=1>"
 
 

@@ -14,7 +14,7 @@ from sbeed.experiments import markup, plots, report, results, svg
 from sbeed.experiments.stats import Series
 from sbeed.experiments.words import duration, number, short
 from sbeed.training.rundir import read_rows
-from tests.experiments.folders import LEARNED, ablation, hostile, learned, rows_of, write_figure, write_run
+from tests.experiments.folders import LEARNED, ablation, hostile, learned, rows_of, unfinished, write_figure, write_run
 
 
 class Page(HTMLParser):
@@ -110,7 +110,7 @@ def test_where_and_with_what_runs_have_ended_is_said(tmp_path):
     for id, place in places.items():
         seeds = range(5) if id == "five" else [9]
         rows = [row for seed in seeds for row in rows_of([1.0, 2.0], seed=seed)]
-        write_run(tmp_path, id, {"env": "Pendulum-v1", "steps": 200}, rows)
+        write_run(tmp_path, id, {"env": "Pendulum-v1", "steps": 200, "seeds": len(seeds)}, rows)
         result = {"outcome": "finished", "lost": [], "seconds": 5400.0} | ({"machine": place} if place else {})
         if place:
             result["versions"] = {"sbeed": None, "jax": "0.11" if id == "five" else "0.10"}
@@ -118,10 +118,43 @@ def test_where_and_with_what_runs_have_ended_is_said(tmp_path):
         runs += [{"label": "a", "seed": seed, "id": id} for seed in seeds]
     write_figure(tmp_path, [{"name": "p", "env": "Pendulum-v1", "x": "step", "runs": runs}], machine="the last one")
     text = report.page(results.read_results(tmp_path), tmp_path, "1.0")
-    assert "two cores: 2 runs, 3.0 h; one H200: 5 runs, 1.5 h; –: 1 run, 1.5 h" in text
+    assert "two cores: 2 runs, 3 h 00 min; one H200: 5 runs (5 in 1 population), 90 min; –: 1 run, 90 min" in text
+    assert "6 h 00 min together" in text
+    assert "4 s</td>" in text
+    assert text.count("4 s for 5 together</td>") == 5
     assert "Versions: jax 0.10 (2 runs); jax 0.11 (5 runs); not told (1 run)." in text
     assert "8 of 8" in text
     assert "the last one" not in text
+
+
+def test_the_commands_time_is_said_only_where_runs_fit_into_it(tmp_path):
+    for seed in range(3):
+        write_run(tmp_path, f"r{seed}", {"steps": 200}, rows_of([1.0, 2.0], seed=seed))  # 4 s each
+    runs = [{"label": "a", "seed": seed, "id": f"r{seed}"} for seed in range(3)]
+    panels = [{"name": "A", "env": "B", "x": "step", "runs": runs}]
+
+    def said(machine, seconds):
+        facts = Page(_page(write_figure(tmp_path, panels, machine=machine, seconds=seconds))).words("dt", "dd")
+        assert "time of the runs 12 s together" in facts
+        return "wall time of the commands" in facts
+
+    assert said("2 cores (some)", 6.5)
+    assert not said("2 cores (some)", 5.5)  # not with all three on two cores
+    assert not said("16 cores (some)", 3.5)  # not even the longest
+    assert not said("some", 6.5)
+    assert said("some", 12.5)
+    assert not said("some", None)
+
+
+def test_how_many_seeds_are_behind_a_curve_is_said_where_it_is_not_all(tmp_path):
+    page = Page(_page(unfinished(tmp_path)))
+    some, cut = "2 of 3 seeds", "2 of 2 seeds, cut where 1 diverged"
+    assert page.words("p").count(f"some: {some}; cut: {cut}; none: 0 of 1 seeds.") == 2  # over each axis
+    lines = [line for line in page.all("g") if "data-label" in line][: 3 * 4]  # of four views
+    found = {(line["data-label"], line.get("data-note")) for line in lines}
+    assert found == {("all", None), ("some", some), ("cut", cut)}
+    drawn = plots.curves_figure(results.read_figure(tmp_path), "mean", "step")
+    assert f"some: {some}\ncut: {cut}" in drawn.axes[0].get_xlabel()
 
 
 def test_nothing_is_fetched(page):
@@ -258,6 +291,28 @@ def test_curves_are_drawn_over_every_axis_asked_for(tmp_path):
     panels = [{"name": "A", "env": "B", "x": x, "runs": runs} for x in ("iteration", "step")]
     drawn = plots.pictures(results.read_figure(write_figure(tmp_path, panels)))
     assert [path.stem for path in drawn[::2]] == ["curves", "iqm", "curves_over_steps", "iqm_over_steps"]
+
+
+def test_pictures_of_what_is_no_more_are_removed(tmp_path):
+    for seed in range(2):
+        for label in "ab":
+            write_run(tmp_path, f"{label}{seed}", {"steps_per_iteration": 10}, rows_of([1.0], seed=seed))
+    runs = [{"label": label, "seed": seed, "id": f"{label}{seed}"} for label in "ab" for seed in range(2)]
+    panels = [{"name": "A", "env": "B", "x": x, "runs": runs} for x in ("iteration", "step")]
+
+    def drawn(panels):
+        paths = plots.pictures(results.read_figure(write_figure(tmp_path, panels)))
+        there = {path.name for path in tmp_path.iterdir() if path.suffix in (".png", ".svg")} - {"mine.png"}
+        assert there == {path.name for path in paths}
+        return {path.stem for path in paths}
+
+    (tmp_path / "mine.png").touch()
+    assert drawn(panels) == {"curves", "iqm", "curves_over_steps", "iqm_over_steps", "comparison"}
+    assert drawn([{**panel, "runs": runs[:2]} for panel in panels[::-1]]) == {
+        "curves", "iqm", "curves_over_iterations", "iqm_over_iterations",
+    }  # fmt: skip
+    assert drawn([{**panels[0], "runs": runs[:2]}]) == {"curves", "iqm"}
+    assert (tmp_path / "mine.png").exists()
 
 
 def test_curves_of_very_different_lengths_share_a_logarithmic_axis(tmp_path):

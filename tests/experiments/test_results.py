@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sbeed.experiments import results, summary
-from tests.experiments.folders import ablation, learned, rows_of, write_figure, write_run
+from tests.experiments.folders import ablation, learned, rows_of, unfinished, write_figure, write_run
 
 CONFIG = {"env": "Pendulum-v1", "steps": 300, "steps_per_iteration": 50}
 
@@ -43,16 +43,36 @@ def test_runs_are_shown_as_far_as_they_are(folder):
     assert figure.labels == ["a", "b"]
 
 
-def test_only_what_all_seeds_have_is_a_curve_and_only_what_is_over_a_final_return(folder):
+def test_only_of_what_is_over_there_is_a_final_return(folder):
     (panel,) = results.read_figure(folder).panels
-    curves = summary.curves(panel, "mean", "step")
-    assert list(curves) == ["a"]
-    np.testing.assert_array_equal(curves["a"].x, [100, 200])
-    np.testing.assert_allclose(curves["a"].y, [2, 3])  # (1 + 1 + 4) / 3, (2 + 2 + 5) / 3
     finals = summary.finals(panel)
     assert finals["a"].by_seed == {0: 3.0, 1: None, 2: None}
     assert finals["a"].mean.value == 3
     assert finals["b"].mean is None
+
+
+@pytest.mark.parametrize("x", ["step", "iteration"])
+def test_a_curve_is_of_the_runs_that_are_over_and_ends_where_one_diverged(tmp_path, x):
+    (panel,) = results.read_figure(unfinished(tmp_path)).panels
+    curves = summary.curves(panel, "mean", x)
+    each = {"step": 1, "iteration": 50}[x]
+    ends = {"all": 300, "some": 300, "cut": 200}
+    assert {label: one.x[-1] * each for label, one in curves.items()} == ends
+    np.testing.assert_allclose(curves["some"].y, [26, 27, 28])  # of two: 21 and 31, ...
+    np.testing.assert_allclose(curves["cut"].y, [56, 57])
+    assert summary.seeds(panel, x) == {
+        "some": "2 of 3 seeds",
+        "cut": "2 of 2 seeds, cut where 1 diverged",
+        "none": "0 of 1 seeds",
+    }
+
+
+def test_where_no_run_is_over_a_curve_is_of_those_there_are(tmp_path):
+    for seed, evaluations in ((0, 2), (1, 1)):
+        write_run(tmp_path, f"r{seed}", CONFIG, rows_of([1.0, 2.0, 3.0], seed=seed)[:evaluations])
+    figure = results.read_figure(write_figure(tmp_path, [_panel(*(("a", seed, f"r{seed}") for seed in range(3)))]))
+    np.testing.assert_array_equal(summary.curves(figure.panels[0], "mean", "step")["a"].x, [100])
+    assert summary.seeds(figure.panels[0], "step") == {"a": "2 of 3 seeds"}
 
 
 def test_rows_that_count_their_iterations_are_believed(tmp_path):
@@ -136,6 +156,25 @@ def test_panels_of_one_task_are_not_compared_as_if_they_were_several(tmp_path):
     panels = [{"name": name, "env": "Pendulum-v1", "x": "step", "runs": runs} for name in ("kappa 0", "kappa 1")]
     found = summary.comparisons(results.read_figure(write_figure(tmp_path, panels)))
     assert [one.title for one in found] == ["kappa 0", "kappa 1"]
+
+
+def test_a_run_has_one_score_in_all_panels_of_its_task(tmp_path):
+    returns = {"own": (2.0, 4.0), "low": (0.0, 1.0), "high": (7.0, 8.0), "far": (1000.0, 2000.0)}
+    for label, (first, second) in returns.items():
+        write_run(tmp_path, f"{label}0", CONFIG, rows_of([0.0, 0.0, first]))
+        write_run(tmp_path, f"{label}1", CONFIG, rows_of([0.0, 0.0, second], seed=1))
+
+    def panel(env, *labels):
+        runs = [{"label": label, "seed": seed, "id": f"{label}{seed}"} for label in labels for seed in (0, 1)]
+        return {"name": " ".join(labels), "env": env, "x": "step", "runs": runs}
+
+    panels = [panel("A", "own", "low"), panel("A", "own", "high"), panel("B", "far")]
+    found = summary.comparisons(results.read_figure(write_figure(tmp_path, panels)))
+    scores = [{label: float(iqm.value) for label, iqm in one.iqm.items()} for one in found]
+    assert scores == [  # the returns on A are from 0 to 8
+        pytest.approx({"own": 3 / 8, "low": 0.5 / 8}),
+        pytest.approx({"own": 3 / 8, "high": 7.5 / 8}),
+    ]
 
 
 # ------------------------------------------------------------------------------------------------- hostile files

@@ -66,11 +66,15 @@ def theory_figure(rows: Iterable[Mapping[str, Any]]) -> Figure:
 
 def save(figure: Figure, stem: Path) -> list[Path]:
     """stem.png and stem.svg"""
-    paths = [stem.with_suffix(".png"), stem.with_suffix(".svg")]
+    paths = _files(stem)
     with rc_context(STYLE):
         figure.savefig(paths[0], dpi=160)
         figure.savefig(paths[1], metadata={"Date": None})
     return paths
+
+
+def _files(stem: Path) -> list[Path]:
+    return [stem.with_suffix(".png"), stem.with_suffix(".svg")]
 
 
 def learning_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
@@ -144,7 +148,8 @@ def curves_figure(figure: results.Figure, version: str, x: str) -> Figure:
             curves = summary.curves(panel, version, x)
             for label, series in curves.items():
                 _line(axes, series, order.index(label), label)
-            axes.set(title=_plain(panel.name), xlabel=summary.AXES[x])
+            fewer = [_plain(f"{label}: {words}") for label, words in summary.seeds(panel, x).items() if curves]
+            axes.set(title=_plain(panel.name), xlabel="\n".join([summary.AXES[x], *fewer]))
             if curves and summary.lengths_differ(curves):
                 axes.set_xscale("log")
             else:
@@ -199,13 +204,20 @@ def _matrix(axes: Axes, one: summary.Comparison) -> None:
 
 
 def pictures(figure: results.Figure) -> list[Path]:
-    """curves, iqm and comparison, each as PNG and SVG, in the figure's folder; curves over every axis asked for."""
+    """curves, iqm and comparison, each as PNG and SVG, in the figure's folder; curves over every axis asked for.
+
+    One of an earlier time that is not drawn again is removed: it would tell of rows that are no more.
+    """
     drawn: dict[str, Figure | None] = {}
     for i, x in enumerate(figure.axes):
         over = f"_over_{x}s" if i else ""
         drawn[f"curves{over}"] = curves_figure(figure, "mean", x)
         drawn[f"iqm{over}"] = curves_figure(figure, "iqm", x)
     drawn["comparison"] = comparison_figure(figure)
+    over_axes = [f"{kind}_over_{x}s" for kind in ("curves", "iqm") for x in summary.AXES]
+    for name in ("comparison", *over_axes):
+        for old in [] if drawn.get(name) else _files(figure.path / name):
+            old.unlink(missing_ok=True)
     return [path for name, one in drawn.items() if one is not None for path in save(one, figure.path / name)]
 
 

@@ -7,6 +7,7 @@ Policy) forbid every script and style but the two that are written into it, and 
 import hashlib
 import json
 import os
+import re
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -62,13 +63,14 @@ def _digest(text: str) -> str:
 
 def _figure(figure: Figure, i: int, at: Path) -> Markup:
     runs = {(run.id, run.seed): run for run in figure.runs}.values()  # one may be in several panels
-    done = sum(run.final is not None or run.diverged for run in runs)
+    done, seconds = sum(run.over for run in runs), _seconds(runs)
     facts = {
         "figure": figure.name,
         "runs finished": f"{done} of {len(runs)}",
         **figure.facts,
         **_machines(runs),
-        "wall time of the commands": duration(figure.seconds) if figure.seconds is not None else "–",
+        "time of the runs": f"{duration(sum(seconds.values()))} together",
+        **_commands(figure, seconds.values()),
     }
     return element(
         "section",
@@ -97,9 +99,31 @@ def _machines(runs: Collection[Run]) -> dict[str, str]:
     words = []
     for place in places:
         there = [run for run in runs if run.machine == place]
-        seconds = {run.id: run.whole_seconds or 0 for run in there}  # once for a population
-        words.append(f"{place}: {_counted(len(there), 'run')}, {sum(seconds.values()) / 3600:.1f} h")
+        together = [run.id for run in there if run.members > 1]
+        among = f" ({len(together)} in {_counted(len(set(together)), 'population')})" if together else ""
+        took = duration(sum(_seconds(there).values()))
+        words.append(f"{place}: {_counted(len(there), 'run')}{among}, {took}")
     return {"machine": "; ".join(words)} if words else {}
+
+
+def _seconds(runs: Iterable[Run]) -> dict[str, float]:
+    """That each folder's run took, so far if it is not over: once for all members of a population."""
+    found: dict[str, float] = {}
+    for run in runs:
+        found[run.id] = max(found.get(run.id, 0.0), run.whole_seconds or run.seconds or 0.0)
+    return found
+
+
+def _commands(figure: Figure, seconds: Collection[float]) -> dict[str, str]:
+    """The wall time of the figure's commands, unless it is too short for these runs: one on each core, all the time.
+
+    Runs may have been made elsewhere and brought here, and then it says nothing of them.
+    """
+    told = re.match(r"[1-9]\d{0,3}(?= cores)", figure.facts["machine"])
+    least = max([*seconds, sum(seconds) / int(told[0] if told else 1)])
+    if figure.seconds is None or figure.seconds < least:
+        return {}
+    return {"wall time of the commands": duration(figure.seconds)}
 
 
 def _counted(count: int, what: str) -> str:
@@ -143,6 +167,7 @@ def _panel(figure: Figure, panel: Panel) -> Markup:
         element("h4", panel.name if panel.env in panel.name else f"{panel.name} ({panel.env})"),
         "" if figure.shares_labels else _legend(panel.labels),
         *charts,
+        *(_seeds(panel, axis) for axis in summary.AXES),
         class_="panel",
     )
 
@@ -156,9 +181,15 @@ def _chart(panel: Panel, order: Sequence[str], version: str, axis: str) -> Marku
         return element("p", why, class_="note", **view)
     title = f"{panel.name}: evaluation return over {summary.AXES[axis]}, {summary.VERSIONS[version]}"
     view["log"] = "x" if summary.lengths_differ(curves) else ""
-    return svg.chart(
-        curves, svg.styles(order), title=title, xlabel=summary.AXES[axis], ylabel="evaluation return", **view
-    )
+    words: dict[str, Any] = {"title": title, "xlabel": summary.AXES[axis], "ylabel": "evaluation return"}
+    return svg.chart(curves, svg.styles(order), **words, notes=summary.seeds(panel, axis), **view)
+
+
+def _seeds(panel: Panel, axis: str) -> Markup:
+    """Of curves that are not of all runs to their end."""
+    drawn = any(axis in run.curves for run in panel.runs)
+    words = "; ".join(f"{label}: {some}" for label, some in summary.seeds(panel, axis).items())
+    return element("p", f"{words}.", class_="note", data_axis=axis) if drawn and words else joined()
 
 
 _FINALS = (
@@ -199,6 +230,9 @@ def _interval(estimate: Estimate) -> str:
 # ------------------------------------------------------------------------------------------------- comparisons
 
 
+_SCORES = "; a run that diverged has 0. Intervals: 95%, stratified bootstrap."
+
+
 def _comparisons(figure: Figure) -> Iterable[Markup]:
     for one in summary.comparisons(figure):
         styles, title = svg.styles(one.order), f"Runs above a score, {one.title}"
@@ -207,7 +241,7 @@ def _comparisons(figure: Figure) -> Iterable[Markup]:
         rows = [(_keyed(label, styles), _interval(iqm)) for label, iqm in one.iqm.items()]
         scores = table("Score over all runs", ("", "interquartile mean"), rows, numbers=[1])
         yield element("h3", f"Who beats whom: {one.title}")
-        yield element("p", f"{summary.SCORE.capitalize()}. Intervals: 95%, stratified bootstrap.", class_="note")
+        yield element("p", f"{summary.SCORE.capitalize()}{_SCORES}", class_="note")
         yield element(
             "div",
             element("div", element("h4", title), chart, class_="panel"),
@@ -240,7 +274,7 @@ def _runs(panel: Panel, folder: Path, at: Path) -> Markup:
             run.seed,
             f"{run.steps:,}",
             "diverged" if run.diverged else number(run.final),
-            duration(run.seconds) if run.seconds is not None else "–",
+            _took(run),
             _links(run, folder, at),
         )
         for run in panel.runs
@@ -251,6 +285,13 @@ def _runs(panel: Panel, folder: Path, at: Path) -> Markup:
         element("summary", f"{panel.name}: {len(rows)} runs"),
         table("Rows and configs", columns, rows, range(1, 5)),
     )
+
+
+def _took(run: Run) -> str:
+    """The members of a population have no time of their own."""
+    if run.seconds is None:
+        return "–"
+    return duration(run.seconds) + (f" for {run.members} together" if run.members > 1 else "")
 
 
 def _links(run: Run, folder: Path, at: Path) -> Markup:

@@ -47,6 +47,16 @@ class Run(NamedTuple):
     whole_seconds: float | None = None  # from its beginning to its end
     versions: str = ""  # of the packages that it ended with
 
+    @property
+    def over(self) -> bool:
+        return self.final is not None or self.diverged
+
+    @property
+    def members(self) -> int:
+        """Of its population; of a run of its own, one."""
+        asked = self.config.get("seeds")
+        return asked if _is_count(asked) and asked else 1
+
 
 class Panel(NamedTuple):
     name: str

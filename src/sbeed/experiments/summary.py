@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sbeed.experiments import stats
-from sbeed.experiments.results import Figure, Panel
+from sbeed.experiments.results import Figure, Panel, Run
 from sbeed.experiments.stats import Estimate, Series
 
 VERSIONS = {
@@ -15,15 +15,33 @@ VERSIONS = {
 }
 AXES = {"step": "environment steps", "iteration": "iterations"}
 THRESHOLDS = np.linspace(0, 1, 101)
-SCORE = "score: 0 is the lowest final return of any run on the task, 1 the highest"  # and 0 is what a diverged run has
+SCORE = "score: 0 is the lowest final return of the figure's runs on the task, 1 the highest"
 
 
 def curves(panel: Panel, version: str, x: str) -> dict[str, Series]:
     """Of each label that has any, over its seeds."""
-    found = {label: [run.curves[x] for run in panel.of(label) if x in run.curves] for label in panel.labels}
+    found = {label: [run.curves[x] for run in _behind(panel, label, x)] for label in panel.labels}
     over = {"mean": lambda some: stats.mean_curve(some, stats.PAPER_LEVEL), "iqm": stats.iqm_curve}[version]
     series = {label: over(some) for label, some in found.items() if some}
     return {label: one for label, one in series.items() if len(one.x)}
+
+
+def seeds(panel: Panel, x: str) -> dict[str, str]:
+    """How many are behind a label's curve, in words, where it is not the curve of all of them to their end."""
+    found = {}
+    for label in panel.labels:
+        asked, behind = len(panel.of(label)), _behind(panel, label, x)
+        diverged = sum(run.diverged for run in behind)
+        if len(behind) < asked or diverged:
+            found[label] = f"{len(behind)} of {asked} seeds" + (f", cut where {diverged} diverged" if diverged else "")
+    return found
+
+
+def _behind(panel: Panel, label: str, x: str) -> list[Run]:
+    """Those that are over, where any is: one that has just begun would end the curve where it stands. One that diverged
+    does end it there, for a mean of those that are left would flatter."""
+    begun = [run for run in panel.of(label) if x in run.curves]
+    return [run for run in begun if run.over] or begun
 
 
 def lengths_differ(curves: Mapping[str, Series]) -> bool:
@@ -68,23 +86,39 @@ def comparisons(figure: Figure) -> list[Comparison]:
     """Over all panels together where each is another task with the same labels, else panel by panel; only of what is
     finished."""
     panels = [panel for panel in figure.panels if any(run.final is not None for run in panel.runs)]
-    shared, tasks = _shared(panels), {panel.env for panel in panels}
-    if len(tasks) == len(panels) > 1 and len(shared) > 1:
-        return [_compare(f"{len(panels)} tasks", figure.labels, panels, shared)]
+    shared, returns = _shared(panels), _by_task(panels)
+    if len(returns) == len(panels) > 1 and len(shared) > 1:
+        return [_compare(f"{len(panels)} tasks", figure.labels, panels, shared, returns)]
     alone = [_shared([panel]) for panel in panels]
     return [
-        _compare(panel.name, figure.order(panel), [panel], some) for panel, some in zip(panels, alone) if len(some) > 1
+        _compare(panel.name, figure.order(panel), [panel], some, returns)
+        for panel, some in zip(panels, alone)
+        if len(some) > 1
     ]
 
 
 def _shared(panels: Sequence[Panel]) -> list[str]:
     """Labels with several runs in each that are over: one alone tells nothing of chance."""
     labels = dict.fromkeys(label for panel in panels for label in panel.labels)
-    return [label for label in labels if all(len(_scores(panel, label)) > 1 for panel in panels)]
+    return [label for label in labels if all(sum(run.over for run in panel.of(label)) > 1 for panel in panels)]
 
 
-def _compare(title: str, order: Sequence[str], panels: Sequence[Panel], labels: Sequence[str]) -> Comparison:
-    scores = {label: [_scores(panel, label) for panel in panels] for label in labels}
+def _by_task(panels: Sequence[Panel]) -> dict[str, np.ndarray]:
+    """The final returns of all runs on each task, whichever panel shows them."""
+    return {
+        env: np.concatenate([_values(panel, label) for panel in panels if panel.env == env for label in panel.labels])
+        for env in {panel.env for panel in panels}
+    }
+
+
+def _compare(
+    title: str,
+    order: Sequence[str],
+    panels: Sequence[Panel],
+    labels: Sequence[str],
+    returns: Mapping[str, np.ndarray],
+) -> Comparison:
+    scores = {label: [_scores(panel, label, returns[panel.env]) for panel in panels] for label in labels}
     return Comparison(
         title,
         order,
@@ -98,8 +132,10 @@ def _values(panel: Panel, label: str) -> np.ndarray:
     return np.array([run.final for run in panel.of(label) if run.final is not None])
 
 
-def _scores(panel: Panel, label: str) -> np.ndarray:
-    """A run that diverged is no better than the lowest; left out, it would flatter its label."""
-    every = np.concatenate([_values(panel, label) for label in panel.labels])
-    found = (_values(panel, label) - every.min()) / (np.ptp(every) or 1)
+def _scores(panel: Panel, label: str, returns: np.ndarray) -> np.ndarray:
+    """A run that diverged is no better than the lowest; left out, it would flatter its label.
+
+    returns: of all runs on the task, so that a run has one score in all panels
+    """
+    found = (_values(panel, label) - returns.min()) / (np.ptp(returns) or 1)
     return np.append(found, np.zeros(sum(run.diverged for run in panel.of(label))))

@@ -51,9 +51,13 @@ def chart(
     xlim: tuple[float, float] | None = None,
     ylim: tuple[float, float] | None = None,
     log: str = "",
+    notes: Mapping[str, str] = {},
     **attributes: Any,
 ) -> Markup:
-    """Lines with their intervals.   styles: classes by label; log: the axes, of "xy", that are logarithmic"""
+    """Lines with their intervals.
+
+    styles: classes by label; log: the axes, of "xy", that are logarithmic; notes: what to say with a label's numbers
+    """
     across, up = (
         np.concatenate([one.x for one in series.values()]),
         np.concatenate([end for one in series.values() for end in (one.y, one.lo, one.hi)]),
@@ -66,7 +70,7 @@ def chart(
         "svg",
         element("title", title),
         _axes(x, y, xlabel, ylabel),
-        *(_series(one, label, styles[label], x, y) for label, one in series.items()),
+        *(_series(one, label, styles[label], x, y, notes.get(label)) for label, one in series.items()),
         element("line", class_="cursor", x1=LEFT, x2=LEFT, y1=TOP, y2=HEIGHT - BOTTOM),
         viewBox=f"0 0 {WIDTH} {HEIGHT}",
         role="img",
@@ -130,7 +134,7 @@ def _axes(x: Scale, y: Scale, xlabel: str, ylabel: str) -> Markup:
     return element("g", *columns, *lines, frame, *names, class_="axes", aria_hidden="true")
 
 
-def _series(one: Series, label: str, style: str, x: Scale, y: Scale) -> Markup:
+def _series(one: Series, label: str, style: str, x: Scale, y: Scale, note: str | None) -> Markup:
     parts = [np.array(part) for part in _runs(x.covers(one.x) & y.covers(one.y) & y.covers(one.lo) & y.covers(one.hi))]
     marks = []
     for part in parts:
@@ -146,7 +150,7 @@ def _series(one: Series, label: str, style: str, x: Scale, y: Scale) -> Markup:
         f"data_{name}": " ".join(f"{value:.{digits.get(name, 6)}g}" for value in values)
         for name, values in one._asdict().items()
     }
-    return element("g", *marks, class_=style, data_label=label, **numbers)
+    return element("g", *marks, class_=style, data_label=label, data_note=note, **numbers)
 
 
 def _runs(good: np.ndarray) -> list[list[int]]:

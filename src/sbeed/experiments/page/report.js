@@ -9,7 +9,7 @@
     const [lo, hi, first, last] = chart.dataset.domain.split(" ").map(Number);
     const series = [...chart.querySelectorAll("g[data-x]")].map((g) => {
       const numbers = (name) => g.dataset[name].split(" ").map(Number);
-      return { label: g.dataset.label, kind: g.getAttribute("class"), x: numbers("x"), y: numbers("y"), lo: numbers("lo"), hi: numbers("hi") };
+      return { label: g.dataset.label, note: g.dataset.note, kind: g.getAttribute("class"), x: numbers("x"), y: numbers("y"), lo: numbers("lo"), hi: numbers("hi") };
     });
     const every = [...new Set(series.flatMap((one) => one.x))].sort((a, b) => a - b);
     // A logarithmic axis tells its ends as exponents.
@@ -45,7 +45,8 @@
       .map(({ one, i }) => {
         const row = part("div");
         const interval = one.hi[i] > one.lo[i] ? ` [${words(one.lo[i])}, ${words(one.hi[i])}]` : "";
-        row.append(part("span", one.label, one.kind), part("b", words(one.y[i]) + interval));
+        const note = one.note ? `\n${one.note}` : "";
+        row.append(part("span", one.label, one.kind), part("b", words(one.y[i]) + interval + note));
         return row;
       });
     const name = chart.querySelector(".name").textContent;
