@@ -12,6 +12,7 @@ from benchmarks.markdown import aligned
 from benchmarks.reliability import (
     corruption,
     disk,
+    figures,
     golden,
     hostile,
     kills,
@@ -24,7 +25,8 @@ from benchmarks.reliability import (
 Row = dict[str, Any]
 
 THREATS: dict[str, ModuleType] = {
-    module.NAME: module for module in (kills, writer, corruption, hostile, not_finite, starts, disk, toggles, golden)
+    module.NAME: module
+    for module in (kills, figures, writer, corruption, hostile, not_finite, starts, disk, toggles, golden)
 }
 TEXT = """\
 # What a run survives

@@ -4,7 +4,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import asdict, fields
+from dataclasses import fields
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
@@ -141,7 +141,7 @@ def settings_of(spec: RunSpec, trainer: Trainer, first_step: int) -> dict[str, A
     first, members = trainer.seeds[0], len(trainer.seeds)
     by_names = trainer.by_names and first_step == 0 and trainer.seeds == tuple(range(first, first + members))
     left_out = {"fields", *(() if by_names else ("env",)), *(() if spec.data else ("data",))}
-    asked = {name: value for name, value in asdict(spec).items() if name not in left_out}
+    asked = {name: value for name, value in spec.as_dict().items() if name not in left_out}
     return {**asked, "seed": first, "seeds": members, **plain(trainer.config)}
 
 

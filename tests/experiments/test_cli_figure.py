@@ -48,9 +48,8 @@ def test_a_figure_leaves_its_runs_and_pictures(capsys, tmp_path, monkeypatch):
     out = tmp_path / "ablation"
     code, printed, err = _run(capsys, "figure", "ablation", "--only", "eta", "--out", out)
     assert code == 0
-    assert printed.split() == [
-        str(out / name) for name in ("figure.json", "curves.png", "curves.svg", "iqm.png", "iqm.svg")
-    ]
+    names = ("figure.json", "curves.png", "curves.svg", "iqm.png", "iqm.svg", "report.html")
+    assert printed.split() == [str(out / name) for name in names]
     assert err.count("return 2.0") == 6
     figure = json.loads((out / "figure.json").read_text())
     assert [panel["name"] for panel in figure["panels"]] == ["eta"]
@@ -60,6 +59,22 @@ def test_a_figure_leaves_its_runs_and_pictures(capsys, tmp_path, monkeypatch):
     code, _, err = _run(capsys, "figure", "on-policy", "--out", out)
     assert code == 2
     assert "another figure (ablation, smoke)" in err
+
+
+def test_what_is_there_stays_in_the_figure_when_other_things_are_asked_for(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(executors, "Local", Pretending)
+
+    def runs_after(*args):
+        assert _run(capsys, "figure", "ablation", *args, "--out", tmp_path)[0] == 0
+        panels = json.loads((tmp_path / "figure.json").read_text())["panels"]
+        return {panel["name"]: [(run["label"], run["seed"]) for run in panel["runs"]] for panel in panels}
+
+    first = runs_after("--only", "eta = 1", "--seeds", "2")
+    assert first == {panel: [("eta = 1", 0), ("eta = 1", 1)] for panel in ("eta", "eta, kappa = 1")}
+    assert runs_after("--only", "k = 1") == {**first, "k": [("k = 1", 0)]}
+    (tmp_path / "figure.json").write_text('{"name": "ablation", "scale": "smoke"}')
+    _, _, err = _run(capsys, "figure", "ablation", "--out", tmp_path)
+    assert err == f"sbeed: '{tmp_path / 'figure.json'}' is no figure of ours\n"
 
 
 def test_what_no_panel_has_is_not_run(capsys, tmp_path):
@@ -93,7 +108,12 @@ def test_an_interrupted_figure_says_how_it_goes_on(capsys, tmp_path, monkeypatch
     ("args", "words"),
     [
         ("figure nope", "ablation"),
-        ("figure ablation --only Hopper-v5", "--only: nothing there is named 'Hopper-v5'; choose from Swimmer-v5, lam"),
+        (
+            "figure ablation --only Hopper-v5",
+            "--only: nothing there is named 'Hopper-v5'; choose from 'Swimmer-v5', 'lam', 'eta', 'eta, kappa = 1', 'k'",
+        ),
+        ("figure ablation --seed 3", "--seed: is for the theory's figure; --seeds says how many runs a curve has"),
+        ("figure theory --executor ray", "--executor: the theory's figure has no runs"),
         ("figure on-policy --seeds 0", "--seeds: must lie in 1..1000, got 0"),
         ("figure on-policy --address here:1", "--address: is for --executor ray"),
         ("figure on-policy --scale huge", "--scale"),

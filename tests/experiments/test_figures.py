@@ -10,13 +10,15 @@ import pytest
 from sbeed.agents.registry import find
 from sbeed.agents.sbeed.grids import PAPER_GRIDS
 from sbeed.experiments import figures
+from sbeed.experiments.executors import Task
 from sbeed.experiments.figures import ablation, off_policy, on_policy
 from sbeed.experiments.figures.scales import SCALES, at_scale
-from sbeed.experiments.runner import _config
-from sbeed.experiments.spec import Run, chosen, describe, read_run, runs_of, shown
+from sbeed.experiments.runner import _config, check_settings, done_in
+from sbeed.experiments.spec import Run, arranged, chosen, describe, read_run, runs_of, shown
 from sbeed.training.run import RunSpec
 from sbeed.training.sources import spec_of
 
+ROOT = Path(__file__).parents[2]
 ALL = [module.FIGURE for module in (ablation, off_policy, on_policy)]
 env_spec = cache(spec_of)
 
@@ -111,3 +113,22 @@ def test_on_policy_all_have_one_policy_and_one_step():
 def test_a_figure_is_a_page_of_data():
     for name in ("ablation", "off_policy", "on_policy"):
         assert len((Path(figures.__path__[0]) / f"{name}.py").read_text().splitlines()) <= 60
+
+
+@pytest.mark.parametrize("figure", ALL, ids=lambda figure: figure.name)
+def test_the_committed_runs_are_those_that_the_figure_asks_for(figure):
+    place = ROOT / "results" / figure.name.replace("-", "_")
+    committed = json.loads((place / "figure.json").read_text())["panels"]
+    holding = arranged(figure, 5, done=done_in(place / "runs"))
+    assert committed == shown(figure, 5, holding)
+    check_settings(Task(title, run, place / "runs" / run.id) for title, run in runs_of(figure, 5, holding))
+
+
+def test_a_run_cannot_be_changed():
+    spec = RunSpec("Pendulum-v1", fields=(given := {"k": 3}))
+    run, name = Run(spec, 0), Run(spec, 0).id
+    given["k"] = 4
+    with pytest.raises(TypeError):
+        spec.fields["k"] = 4
+    assert run.id == name
+    assert len({run, Run(replace(spec), 0), Run(replace(spec, fields={"k": 4}), 0)}) == 2

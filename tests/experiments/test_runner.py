@@ -7,15 +7,18 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from benchmarks.reliability.kin import all_processes, family, parent_of, words_of
 
 from sbeed.experiments import runner, worker
-from sbeed.experiments.executors import Local, Ray, Task
+from sbeed.experiments.executors import MEMORY, Local, Ray, Task, room
+from sbeed.experiments.progress import bars
 from sbeed.experiments.runner import MOST_DEATHS, finish, run_figure
 from sbeed.experiments.spec import Curve, Figure, Panel, Run, arranged, describe, read_run, runs_of
 from sbeed.experiments.worker import RESULT, SPEC, Outcome, work, write_json
@@ -77,10 +80,6 @@ class Killer(Silent):
             if stands > before[-1] and len(before) <= self._times:
                 os.kill(self._whom(int((path / "lock").read_text())), signal.SIGKILL)
                 before.append(stands)
-
-
-def parent_of(pid):
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 # ------------------------------------------------------------------------------------------------- whatever runs them
@@ -212,6 +211,33 @@ def test_a_preset_that_has_changed_since_is_found(tmp_path):
         runner.check_settings([Task("", run, path)])
 
 
+def test_a_spec_that_is_no_run_is_named(tmp_path):
+    path = tmp_path / "runs" / "0"
+    path.mkdir(parents=True)
+    for name in (SPEC, RESULT):
+        (path / name).write_text("{}")
+    with pytest.raises(ValueError, match=r"runs/0/spec.json': not a run of ours"):
+        run_figure(_figure(), tmp_path, Scripted(), seeds=1, scale="smoke", show=Silent())
+
+
+def test_bars_show_the_whole_and_every_run_that_is_running(tmp_path):
+    first, second = _tasks(tmp_path)
+    with bars("tiny") as show:
+        show.begin(6_000)
+        show.look(1_500, {first.path: (first, 1_000), second.path: (second, 500)})
+        lines = {line.description: (line.completed, line.total) for line in show.lines}
+        assert lines == {"tiny": (1_500, 6_000), "seed 0": (1_000, 3_000), "seed 1": (500, 3_000)}
+        show.look(3_600, {second.path: (second, 600)})
+        lines = {line.description: (line.completed, line.total) for line in show.lines}
+        assert lines == {"tiny": (3_600, 6_000), "seed 1": (600, 3_000)}
+
+
+def test_what_fits_into_a_machine_of_a_cluster():
+    assert room({"CPU": 4.0, "memory": 100 * MEMORY}) == 4
+    assert room({"CPU": 4.0, "memory": 2.5 * MEMORY}) == 2
+    assert room({"CPU": 4.0, "memory": 0.5 * MEMORY}) == room({"memory": 9 * MEMORY}) == 0
+
+
 # ------------------------------------------------------------------------------------------------- a worker
 
 
@@ -265,6 +291,20 @@ def test_what_cannot_run_says_why(tmp_path):
 # ------------------------------------------------------------------------------------------------- real processes
 
 
+def test_a_worker_ends_with_who_started_it_from_its_first_moment_on(tmp_path):
+    (task,) = _tasks(tmp_path, seeds=1)
+    program = (
+        f"import os, signal; from {__name__} import *; Local(1).start(_tasks(Path({str(tmp_path)!r}), 1)[0]);"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False)
+    deadline = time.monotonic() + 5  # left alone it would go on for longer
+    while left := [pid for pid in all_processes() if str(task.path) in words_of(pid)]:
+        assert time.monotonic() < deadline, left
+        time.sleep(0.1)
+    assert not task.path.exists()
+
+
 def test_a_killed_worker_costs_nothing_but_time(undisturbed, tmp_path):
     tasks, killer = _tasks(tmp_path), Killer(times=2)
     assert finish(tasks, Local(2), killer) == []
@@ -290,7 +330,7 @@ def finish_with_ray(out):
     strangers = [_join(executor, out, RAY_AUTH_TOKEN="0" * 64), _join(executor, out)]
     try:
         assert executor.slots == 2
-        places = _listening(_family(os.getpid()))
+        places = _listening(family(os.getpid()))
         assert places
         assert places <= {"127.0.0.1", "::ffff:127.0.0.1"}
         assert finish(_tasks(out), executor, killer) == []
@@ -314,18 +354,6 @@ def _join(executor, home, **token):
     return subprocess.Popen([sys.executable, "-c", program], env=env, text=True, stderr=subprocess.PIPE)
 
 
-def _family(pid):
-    """A process and all that came of it."""
-    children = {}
-    for place in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            children.setdefault(parent_of(place.name), []).append(int(place.name))
-    found = [pid]
-    for one in found:
-        found += children.get(one, [])
-    return found
-
-
 def _listening(pids):
     """The addresses at which these processes wait for others."""
     sockets = set()
@@ -333,13 +361,13 @@ def _listening(pids):
         with suppress(OSError):
             sockets.add(os.readlink(handle))
     found = set()
-    for table, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
+    for table, kind in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
         for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
             _, local, _, state, *_, inode = line.split()[:10]
             if state == "0A" and f"socket:[{inode}]" in sockets:
                 words = bytes.fromhex(local.partition(":")[0])  # of four bytes, each the wrong way round
                 parts = (words[i : i + 4][::-1] for i in range(0, len(words), 4))
-                found.add(socket.inet_ntop(family, b"".join(parts)))
+                found.add(socket.inet_ntop(kind, b"".join(parts)))
     return found
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from sbeed.cli.console import ENVIRONMENT_FAULT, UserError, complaints, counting, make_directory, require
+from sbeed.cli.report import write_page
 
 if TYPE_CHECKING:
     from sbeed.experiments import spec
@@ -25,11 +26,13 @@ class Figure:
     name: Annotated[Literal["ablation", "off-policy", "on-policy", "theory"], tyro.conf.Positional]
     """Which figure."""
     scale: Literal["smoke", "full"] = "smoke"
-    """How large: to see that all of it runs, in minutes, or as the paper has it, in days."""
+    """How large: to see that all of it runs, in minutes, or as the paper has it, in days. The theory's has one size."""
     seeds: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: 5, smoke: 1)")] = None
     """Runs of each curve, with the seeds 0, 1, ..."""
-    only: tuple[str, ...] | None = None
-    """Tasks, panels or curves to run; without this flag, all."""
+    only: Annotated[
+        tuple[str, ...] | None, tyro.conf.arg(metavar="NAME [NAME ...]", help_behavior_hint="(default: all)")
+    ] = None
+    """Tasks, panels or curves to run. What was asked for before stays in the figure."""
     together: bool = False
     """Train the seeds of a curve as one population, in one program: what a GPU wants. One population for as many cores
     as it has members; on a GPU their numbers are close to those of runs alone, not equal to them."""
@@ -40,21 +43,28 @@ class Figure:
     out: Annotated[
         Path | None, tyro.conf.arg(metavar="PATH", help_behavior_hint="(default: results/NAME, smoke: out/NAME)")
     ] = None
-    """Directory for its runs, figure.json and the pictures."""
-    seed: int = 0
+    """Directory for its runs, figure.json, the pictures and report.html."""
+    seed: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: 0)")] = None
     """Of what is sampled in the theory's figure, at least 0."""
 
     def __call__(self) -> int:
-        require("--seed", 0 <= self.seed < 2**32, f"must lie in [0, 2^32), got {self.seed}")
         require("figure", find_spec("matplotlib") is not None, "needs matplotlib: pip install 'sbeed[plot]'")
         folder = "results" if self.scale == "full" or self.name == "theory" else "out"
         out = self.out or Path(folder) / self.name.replace("-", "_")
         return self._theory(out) if self.name == "theory" else self._runs(out)
 
     def _theory(self, out: Path) -> int:
-        given = {"--seeds": self.seeds, "--only": self.only, "--together": self.together, "--address": self.address}
+        given = {
+            "--seeds": self.seeds,
+            "--only": self.only,
+            "--together": self.together,
+            "--executor": self.executor != "local",
+            "--address": self.address,
+        }
         for flag, value in given.items():
             require(flag, not value, "the theory's figure has no runs")
+        seed = self.seed or 0
+        require("--seed", 0 <= seed < 2**32, f"must lie in [0, 2^32), got {seed}")
         make_directory("--out", out)
         from sbeed.experiments.figures import theory
         from sbeed.training.compiled import keep_compiled_programs
@@ -62,17 +72,18 @@ class Figure:
         keep_compiled_programs()
 
         with counting(len(theory.PANELS), "panels") as advance:
-            written = theory.write(out, seed=self.seed, progress=advance)
+            written = theory.write(out, seed=seed, progress=advance)
         print("\n".join(str(path) for path in written))
         return 0
 
     def _runs(self, out: Path) -> int:
+        require("--seed", self.seed is None, "is for the theory's figure; --seeds says how many runs a curve has")
         require(
             "--seeds",
             self.seeds is None or 1 <= self.seeds <= MOST_SEEDS,
             f"must lie in 1..{MOST_SEEDS}, got {self.seeds}",
         )
-        figure, seeds = self._asked()
+        figure, seeds = self._figure()
         require("--together", not self.together or self.executor == "local", "is for --executor local")
         make_directory("--out", out)
         from sbeed.experiments import runner
@@ -86,7 +97,14 @@ class Figure:
             bars(self.name) as show,
         ):
             failures = runner.run_figure(
-                figure, out, executor, seeds=seeds, scale=self.scale, show=show, together=self.together
+                figure,
+                out,
+                executor,
+                seeds=seeds,
+                scale=self.scale,
+                show=show,
+                only=self.only or (),
+                together=self.together,
             )
         for path in (out / runner.FIGURE, *_draw(out)):
             print(path)
@@ -94,19 +112,20 @@ class Figure:
             raise UserError(f"{len(failures)} runs could not be finished; the first: {failures[0]}", ENVIRONMENT_FAULT)
         return 0
 
-    def _asked(self) -> "tuple[spec.Figure, int]":
+    def _figure(self) -> "tuple[spec.Figure, int]":
+        """All of it, of which --only names something, and how many seeds a curve has."""
         from sbeed.experiments.figures import ablation, off_policy, on_policy
         from sbeed.experiments.figures.scales import SCALES, at_scale
         from sbeed.experiments.spec import chosen, labels_in, places_in
 
         figure = {module.FIGURE.name: module.FIGURE for module in (ablation, off_policy, on_policy)}[self.name]
         names = [*places_in(figure), *labels_in(figure)]
-        require("--only", self.only != (), f"name at least one of {', '.join(names)}")
+        known = ", ".join(f"'{name}'" for name in dict.fromkeys(names))
+        require("--only", self.only != (), f"name at least one of {known}")
         for name in self.only or ():
-            require("--only", name in names, f"nothing there is named '{name}'; choose from {', '.join(names)}")
-        part = chosen(figure, self.only or ())
-        require("--only", part.panels != (), "nothing there is all of this")
-        return at_scale(part, self.scale), self.seeds or SCALES[self.scale].seeds
+            require("--only", name in names, f"nothing there is named '{name}'; choose from {known}")
+        require("--only", chosen(figure, self.only or ()).panels != (), "nothing there is all of this")
+        return at_scale(figure, self.scale), self.seeds or SCALES[self.scale].seeds
 
 
 @contextmanager
@@ -130,8 +149,10 @@ def executing(name: str, address: str | None, slots: int | None = None, *, membe
 
 
 def _draw(out: Path) -> list[Path]:
-    """Pictures of what is there."""
+    """Pictures of what is there, and its page."""
     from sbeed.experiments import plots, results
 
-    figure = results.read_figure(out)
-    return plots.pictures(figure) if any(run.curves for panel in figure.panels for run in panel.runs) else []
+    found = results.read_results(out)
+    (figure,) = found.figures
+    seen = any(run.curves for panel in figure.panels for run in panel.runs)
+    return [*(plots.pictures(figure) if seen else ()), write_page(out, found)]

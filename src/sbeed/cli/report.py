@@ -3,12 +3,15 @@
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from sbeed import __version__
 from sbeed.cli.console import complaints, require
+
+if TYPE_CHECKING:
+    from sbeed.experiments.results import Results
 
 
 @dataclass(frozen=True)
@@ -27,19 +30,24 @@ class Report:
         packages = ("scipy", "matplotlib") if self.pictures else ("scipy",)
         for package in packages:
             require("report", find_spec(package) is not None, f"needs {package}: pip install 'sbeed[plot]'")
-        from sbeed.experiments.report import PAGE, page
         from sbeed.experiments.results import read_results
 
         with complaints(OSError, ValueError):
             found = read_results(self.path)
-        written = [self.path / PAGE]
-        # Under another name first: whoever has the page open never reads half of one, and a link is not followed.
-        new = self.path / f".{PAGE}"
-        new.write_text(page(found, self.path, __version__), encoding="utf-8")
-        new.replace(written[0])
+        written = [write_page(self.path, found)]
         if self.pictures:
             from sbeed.experiments import plots
 
             written += [path for figure in found.figures if figure.panels for path in plots.pictures(figure)]
         print("\n".join(str(path) for path in written))
         return 0
+
+
+def write_page(path: Path, found: "Results") -> Path:
+    """The page of what was found there."""
+    from sbeed.experiments.report import PAGE, page
+
+    # Under another name first: whoever has the page open never reads half of one, and a link is not followed.
+    new = path / f".{PAGE}"
+    new.write_text(page(found, path, __version__), encoding="utf-8")
+    return new.replace(path / PAGE)

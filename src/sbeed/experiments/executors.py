@@ -73,7 +73,7 @@ class _Process:
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115  as long as the process runs
         variables = one_thread if task.run.members == 1 else on_any_device
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "sbeed.experiments.worker", str(task.path)],
+            [sys.executable, "-m", "sbeed.experiments.process", str(os.getpid()), str(task.path)],
             env={**os.environ, **variables(os.environ)},
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -166,10 +166,13 @@ class Ray:
         # No retries of Ray's own: who died is started again by the runner, like any other.
         self._work = ray.remote(num_cpus=1, memory=MEMORY, max_retries=0)(_work)
         self._running: dict[Any, Task] = {}
+        if not self.slots:  # Ray would wait for such a machine, and say nothing
+            self.close()
+            raise ConnectionError("no machine there has a core and 2 GiB of memory for a run")
 
     @property
     def slots(self) -> int:
-        there = int(self._ray.cluster_resources().get("CPU", 0))
+        there = sum(room(node["Resources"]) for node in self._ray.nodes() if node["Alive"])
         return min(there, self._most or there)
 
     def start(self, task: Task) -> None:
@@ -200,6 +203,11 @@ class Ray:
             self._ray.cancel(found, force=True)
         self._running.clear()
         self._ray.shutdown()
+
+
+def room(resources: Mapping[str, float]) -> int:
+    """Runs that fit into a machine of a Ray cluster."""
+    return int(min(resources.get("CPU", 0), resources.get("memory", 0) // MEMORY))
 
 
 def _work(path: str, found: dict[str, Any]) -> tuple[str, str]:

@@ -3,17 +3,17 @@
 import json
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from sbeed.about import plain
 from sbeed.agents.knobs import with_fields
 from sbeed.agents.registry import find
 from sbeed.experiments.executors import Executor, Task
 from sbeed.experiments.machine import machine
-from sbeed.experiments.spec import Figure, Run, arranged, read_run, runs_of, shown
+from sbeed.experiments.spec import Figure, Places, Run, among, arranged, chosen, places_of, read_run, runs_of, shown
 from sbeed.experiments.worker import PROGRESS, RESULT, SPEC, write_json
 from sbeed.training import rundir, tensors
 from sbeed.training.checkpoints import steps_of
@@ -38,32 +38,44 @@ class Show(Protocol):
 
 
 def run_figure(
-    figure: Figure, out: Path, executor: Executor, *, seeds: int, scale: str, show: Show, together: bool = False
+    figure: Figure,
+    out: Path,
+    executor: Executor,
+    *,
+    seeds: int,
+    scale: str,
+    show: Show,
+    only: Collection[str] = (),
+    together: bool = False,
 ) -> list[str]:
     """Leaves figure.json and runs/<id>/ in `out`; returns a line for each run that could not be finished.
 
-    together: a curve's seeds are one run, a population. What is done, alone or together, is not done again.
+    only: what to run of it, by name, if not all; what earlier calls asked for stays in the figure. together: a curve's
+    seeds are one run, a population. What is done, alone or together, is not done again.
     """
     path, began = out / FIGURE, time.perf_counter()
-    seconds = _earlier_seconds(path, figure.name, scale)
+    there = _earlier(path, figure.name, scale)
     (out / RUNS).mkdir(exist_ok=True)
-    holding = arranged(figure, seeds, together=together, done=done_in(out / RUNS))
-    tasks = [Task(title, run, out / RUNS / run.id) for title, run in runs_of(figure, seeds, holding)]
+    part, done = chosen(figure, only), done_in(out / RUNS)
+    holding = arranged(part, seeds, together=together, done=done)
+    tasks = [Task(title, run, out / RUNS / run.id) for title, run in runs_of(part, seeds, holding)]
     check_settings(tasks)
+    places = places_of(shown(part, seeds)) | there.places
+    most = 1 + max(seed for *_, seed in places)
     about = {
         "name": figure.name,
         "title": figure.title,
-        "panels": shown(figure, seeds, holding),
+        "panels": among(shown(figure, most, holding), places),
         "scale": scale,
         "executor": executor.name,
         "machine": machine(),
-        "seconds": seconds,
+        "seconds": there.seconds,
         "versions": tensors.versions(),
     }
     write_json(path, about)
 
     def count_time() -> None:
-        write_json(path, {**about, "seconds": seconds + time.perf_counter() - began})
+        write_json(path, {**about, "seconds": there.seconds + time.perf_counter() - began})
 
     try:
         return finish(tasks, executor, show, on_end=count_time)
@@ -135,7 +147,14 @@ def is_done(path: Path) -> bool:
 def done_in(folder: Path) -> list[Run]:
     """The runs there that are."""
     done = [path for path in sorted(folder.iterdir()) if is_done(path) and (path / SPEC).is_file()]
-    return [run for path in done if (run := read_run(rundir.read_config(path / SPEC))).id == path.name]
+    return [run for path in done if (run := _described(path)).id == path.name]
+
+
+def _described(path: Path) -> Run:
+    try:
+        return read_run(rundir.read_config(path / SPEC))
+    except ValueError as error:
+        raise ValueError(f"'{path / SPEC}': {error}") from None
 
 
 def step_of(task: Task) -> int:
@@ -178,11 +197,21 @@ def _config(spec: RunSpec) -> dict[str, Any]:
 _env_spec = cache(spec_of)  # which makes an environment
 
 
-def _earlier_seconds(path: Path, name: str, scale: str) -> float:
-    """That calls before this one took; a ValueError where another figure, or another size of it, lies."""
+class _Earlier(NamedTuple):
+    """What calls before this one took, and where they drew what."""
+
+    seconds: float = 0.0
+    places: Places = frozenset()
+
+
+def _earlier(path: Path, name: str, scale: str) -> _Earlier:
+    """A ValueError where another figure lies, or another size of it."""
     if not path.exists():
-        return 0.0
+        return _Earlier()
     there = rundir.read_config(path)
     if (there.get("name"), there.get("scale")) != (name, scale):
         raise ValueError(f"'{path}' is of another figure ({there.get('name')}, {there.get('scale')})")
-    return float(there.get("seconds") or 0)
+    try:
+        return _Earlier(float(there["seconds"]), places_of(there["panels"]))
+    except (KeyError, TypeError, ValueError):
+        raise ValueError(f"'{path}' is no figure of ours") from None

@@ -3,7 +3,8 @@
 import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple
 
 from sbeed.about import count
@@ -36,7 +37,7 @@ class Run:
 def describe(run: Run) -> dict[str, Any]:
     """The run as JSON knows it."""
     changes = {name: list(value) if isinstance(value, tuple) else value for name, value in run.spec.fields.items()}
-    return {**asdict(run.spec), "fields": changes, "seed": run.seed, "members": run.members}
+    return {**run.spec.as_dict(), "fields": changes, "seed": run.seed, "members": run.members}
 
 
 def read_run(found: Mapping[str, Any]) -> Run:
@@ -137,3 +138,20 @@ def shown(figure: Figure, seeds: int, holding: Holding = Run) -> list[dict[str, 
         }
         for panel in figure.panels
     ]
+
+
+Places = AbstractSet[tuple[str, str, str, int]]  # where runs are drawn: panel, x, label, seed
+
+
+def places_of(panels: Iterable[Mapping[str, Any]]) -> Places:
+    return {_place(panel, run) for panel in panels for run in panel["runs"]}
+
+
+def among(panels: Iterable[Mapping[str, Any]], places: Places) -> list[dict[str, Any]]:
+    """What is drawn in these places alone."""
+    kept = ({**panel, "runs": [run for run in panel["runs"] if _place(panel, run) in places]} for panel in panels)
+    return [panel for panel in kept if panel["runs"]]
+
+
+def _place(panel: Mapping[str, Any], run: Mapping[str, Any]) -> tuple[str, str, str, int]:
+    return panel["name"], panel["x"], run["label"], run["seed"]

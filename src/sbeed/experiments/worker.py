@@ -1,12 +1,7 @@
-"""One run from wherever it stands to its end, in a process of its own: what every executor makes its workers do.
+"""One run from wherever it stands to its end: what every executor makes a `process` do."""
 
-python -m sbeed.experiments.worker DIRECTORY, with the run as JSON on stdin.
-"""
-
-import ctypes
 import json
 import shutil
-import signal
 import sys
 import time
 from contextlib import closing
@@ -120,20 +115,10 @@ def write_json(path: Path, found: Any) -> None:
     new.replace(path)
 
 
-def _end_with_parent() -> None:
-    """Whoever started us is gone, and nobody will hear of us: on Linux we are then killed, elsewhere we go on."""
-    if sys.platform == "linux":
-        PR_SET_PDEATHSIG = 1
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def main() -> None:
-    _end_with_parent()
-    outcome = work(Path(sys.argv[1]), read_run(json.load(sys.stdin)))
-    if outcome.kind != "done":
-        print(outcome.message, file=sys.stderr)
-        sys.exit({"failed": FAILED, "died": STOPPED}.get(outcome.kind, 1))
-
-
-if __name__ == "__main__":
-    main()
+def answer(path: Path) -> int:
+    """The run that stdin describes, in that directory; the exit code of its process."""
+    outcome = work(path, read_run(json.load(sys.stdin)))
+    if outcome.kind == "done":
+        return 0
+    print(outcome.message, file=sys.stderr)
+    return {"failed": FAILED, "died": STOPPED}.get(outcome.kind, 1)

@@ -3,7 +3,8 @@
 import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -37,12 +38,18 @@ class RunSpec:
     preset: str = "default"
     data: str | None = None  # SHA-256 of the dataset to learn from, instead of an environment
     steps: int = 1_000_000  # of each member's environment, exactly; with `data` updates, in whole rounds
-    fields: Mapping[str, Any] = field(default_factory=dict)  # of the config, over the preset's
+    fields: Mapping[str, Any] = field(default_factory=dict, hash=False)  # of the config, over the preset's
     noise: float = 0.0  # scale of StochasticTransition
     evaluate_every: int = 20_000  # steps
     episodes: int = 5  # per evaluation
     final_episodes: int = 20  # of the last evaluation
     checkpoint_every: int = 20_000  # steps; 0 for no checkpoints
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fields", MappingProxyType(dict(self.fields)))  # frozen, as the rest
+
+    def as_dict(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)} | {"fields": dict(self.fields)}
 
 
 def make_trainer(
