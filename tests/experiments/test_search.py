@@ -1,6 +1,8 @@
 """A search: what it asks for, when it stops, and that it goes on."""
 
 import json
+from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -17,11 +19,12 @@ from sbeed.experiments import search
 from sbeed.experiments.search import Search, open_study, write_best
 from sbeed.experiments.space import fields_of, paper_space, read_space
 from sbeed.experiments.worker import RESULT, Outcome, write_json
+from sbeed.training.lock import locked
 from sbeed.training.run import RunSpec
 from sbeed.training.rundir import read_config
 from tests.tiny import TINY
 
-BASE = RunSpec("Pendulum-v1", steps=100, fields=TINY)
+BASE = RunSpec("Pendulum-v1", steps=100, evaluate_every=50, fields=TINY)
 
 
 class Silent:
@@ -40,8 +43,9 @@ class Answering:
 
     name = "answering"
 
-    def __init__(self, most=1000, slots=2):
-        self.slots, self.started, self.stopped, self._running, self._most = slots, [], [], [], most
+    def __init__(self, most=1000, slots=2, step=50):
+        self.slots, self.started, self.stopped, self._running = slots, [], [], []
+        self._most, self._evaluated = most, step
 
     def start(self, task):
         if len(self.started) == self._most:
@@ -54,7 +58,7 @@ class Answering:
         if not self._running:
             return []
         task = self._running.pop(0)
-        row = {"step": 50, "return": self._worth(task), "final": False}
+        row = {"step": self._step(task), "return": self._worth(task), "final": False}
         if not (task.path / "metrics.jsonl").exists():
             (task.path / "metrics.jsonl").write_text(json.dumps(row) + "\n")
         elif not (task.path / RESULT).exists():
@@ -63,6 +67,9 @@ class Answering:
             return [(task, Outcome("done"))]
         self._running.append(task)
         return []
+
+    def _step(self, task):
+        return self._evaluated
 
     def _worth(self, task):
         return task.run.spec.fields["lam"] - 0.001 * task.run.seed
@@ -121,6 +128,12 @@ def test_wrong_words_are_one_line(word, complaint):
         read_space("sbeed", [word])
 
 
+@pytest.mark.parametrize("words", [("k=1..5", "k=1,2"), ("batch-size=16,64", "batch_size=32,64")])
+def test_a_field_is_named_once(words):
+    with pytest.raises(ValueError, match=r"^(k|batch_size): is named twice[^\n]*$"):
+        read_space("sbeed", words)
+
+
 def test_the_best_of_all_trials_becomes_a_file_of_settings(tmp_path, capsys):
     executor, out = Answering(slots=1), tmp_path / "search"
     study = _search(out, read_space("sbeed", ["lam=0.01..0.9"]), 8, executor, seeds=(0, 1))
@@ -162,6 +175,150 @@ def test_trials_that_do_no_better_than_most_are_ended_early(tmp_path):
     pruned = study.get_trials(states=(TrialState.PRUNED,))
     assert len(pruned) == len(executor.stopped) > 3
     assert max(trial.params["lam"] for trial in pruned) < study.best_params["lam"]
+
+
+def test_trials_whose_iterations_have_other_lengths_are_compared(tmp_path):
+    class Uneven(Answering):
+        def _step(self, task):
+            return 50 + len(self.started) % 40
+
+    study = _search(tmp_path, read_space("sbeed", ["lam=0.01..0.9"]), 30, Uneven())
+    assert {step for trial in study.trials for step in trial.intermediate_values} == {50}
+    assert len(study.get_trials(states=(TrialState.PRUNED,))) > 3
+
+
+def test_a_trial_is_behind_only_where_five_others_were_evaluated():
+    four = [{25: 1.0, 50: 2.0}] * 4
+    assert not search.is_behind({50: 0.0}, four)
+    assert not search.is_behind({50: 0.0}, [*four, {25: 1.0}])
+    assert search.is_behind({50: 0.0}, [*four, {50: 1.0}])
+    assert not search.is_behind({25: 2.0, 50: 0.0}, [*four, {50: 1.0}])  # its best counts
+
+
+@pytest.mark.parametrize("step", [20, 25])
+def test_no_trial_is_ended_before_a_quarter_of_its_steps(tmp_path, monkeypatch, step):
+    monkeypatch.setattr(f"{__name__}.BASE", replace(BASE, evaluate_every=step))
+    study = _search(tmp_path, read_space("sbeed", ["lam=0.01..0.9"]), 30, Answering(step=step))
+    assert bool(study.get_trials(states=(TrialState.PRUNED,))) == (step == 25)
+
+
+def test_a_trial_that_was_asked_for_again_and_again_is_one_other(tmp_path):
+    executor = Answering()
+    study = _search(tmp_path, read_space("sbeed", ["lam=0.1,0.2,0.3,0.4,0.5"]), 40, executor)
+    assert [trial.state for trial in study.trials] == [TrialState.COMPLETE] * 40
+    assert len(executor.started) == 5
+
+
+class Storing(Answering):
+    """Whose runs have checkpoints."""
+
+    def start(self, task):
+        super().start(task)
+        for name in ("checkpoints/step_000000050/state", "replay/part", "config.yaml"):
+            (task.path / name).parent.mkdir(parents=True, exist_ok=True)
+            (task.path / name).touch()
+
+
+class Lingering(Storing):
+    """Whose stopped workers take a while to end."""
+
+    def __init__(self):
+        super().__init__()
+        self._ending = ExitStack()
+
+    def ended(self, seconds):
+        self._ending.close()
+        return super().ended(seconds)
+
+    def stop(self, task):
+        super().stop(task)
+        self._ending.enter_context(locked(task.path))
+        self._ending.callback((task.path / "replay" / "last").touch)
+
+
+def test_of_runs_that_were_ended_early_rows_and_settings_are_left_and_they_never_go_on(tmp_path):
+    space = read_space("sbeed", ["lam=0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8"])
+    first, then = Lingering(), Lingering()
+    _search(tmp_path, space, 30, first)
+    study = _search(tmp_path, space, 50, then)
+    assert first.stopped
+    for run in first.stopped:
+        path = tmp_path / "runs" / run.id
+        assert {found.name for found in path.iterdir()} == {"config.yaml", "metrics.jsonl", "lock"}
+    started = [run.id for run in first.started + then.started]
+    assert len(started) == len(set(started))
+    pruned = study.get_trials(states=(TrialState.PRUNED,))
+    assert len(pruned) > len({trial.params["lam"] for trial in pruned})  # the same values were asked for again
+    assert all(50 in trial.intermediate_values for trial in pruned)
+
+
+def test_checkpoints_that_a_broken_off_search_left_are_deleted(tmp_path, monkeypatch):
+    def interrupt(path):
+        raise KeyboardInterrupt
+
+    space, first, then = read_space("sbeed", ["lam=0.01..0.9"]), Storing(), Storing()
+    with monkeypatch.context() as patch:
+        patch.setattr(search, "clear", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            _search(tmp_path, space, 30, first)
+    (stopped,) = first.stopped
+    assert (tmp_path / "runs" / stopped.id / "replay").exists()
+    _search(tmp_path, space, 30, then)
+    assert not (tmp_path / "runs" / stopped.id / "replay").exists()
+    assert stopped not in then.started
+
+
+def test_a_run_that_dies_with_its_trial_is_not_started_again(tmp_path):
+    class Failing(Answering):
+        """Both seeds end at once: one for good."""
+
+        def ended(self, seconds):
+            kinds = {0: "failed", 1: "died"}
+            ended = [(task, Outcome(kinds[task.run.seed])) for task in self._running]
+            self._running = []
+            return ended
+
+    executor = Failing()
+    study = _search(tmp_path, read_space("sbeed", ["lam=0.01..0.9"]), 1, executor, seeds=(0, 1))
+    assert [run.seed for run in executor.started] == [0, 1]
+    assert executor.stopped == []
+    assert [trial.state for trial in study.trials] == [TrialState.PRUNED]
+
+
+@pytest.mark.parametrize("torn", [b'{"op_code":6,"work', b'{"op_code":6,"work\n', b"\0\0\0\0", b"\r\xff\n", b"7"])
+def test_a_line_that_a_power_cut_tore_is_no_loss(tmp_path, torn):
+    space, journal = read_space("sbeed", ["lam=0.01..0.9"]), tmp_path / "journal.log"
+    values = [trial.value for trial in _search(tmp_path, space, 3, Answering()).trials]
+    whole = journal.read_bytes()
+    journal.write_bytes(whole + torn)
+    study = _search(tmp_path, space, 4, Answering())
+    assert [trial.value for trial in study.trials][:3] == values
+    assert len(study.trials) == 4
+    assert journal.read_bytes().startswith(whole)
+    assert [json.loads(line) for line in journal.read_text().splitlines()]
+
+
+def test_a_search_goes_on_wherever_its_journal_was_cut(tmp_path):
+    space, journal = read_space("sbeed", ["lam=0.01..0.9"]), tmp_path / "journal.log"
+    _search(tmp_path, space, 2, Answering())
+    whole = journal.read_bytes()
+    for size in range(1, len(whole), 97):
+        journal.write_bytes(whole[:size])
+        study = _search(tmp_path, space, 2, Answering())
+        assert len(study.get_trials(states=(TrialState.COMPLETE,))) == 2
+
+
+@pytest.mark.parametrize("line", [b'{"op_code":6,"work\n', b"[]\n", b"{}\n", b'{"op_code":99}\n'])
+def test_a_journal_that_is_otherwise_damaged_is_one_line(tmp_path, line):
+    space, journal = read_space("sbeed", ["lam=0.01..0.9"]), tmp_path / "journal.log"
+    _search(tmp_path, space, 1, Answering())
+    first, *rest = journal.read_bytes().splitlines(keepends=True)
+    damaged = b"".join([first, line, *rest, b"torn"])
+    journal.write_bytes(damaged)
+    with pytest.raises(ValueError, match=r"journal.log' is damaged[^\n]*$"):
+        _search(tmp_path, space, 2, Answering())
+    assert journal.read_bytes() in (damaged, damaged.removesuffix(b"torn"))
+    assert {path.name for path in tmp_path.glob("journal*")} == {"journal.log"}  # and nobody waits for a lock
 
 
 def test_a_search_that_was_broken_off_goes_on_with_its_runs(tmp_path):
@@ -224,5 +381,14 @@ def test_pruning_looks_at_steps_that_all_seeds_have_reached(tmp_path):
         (tmp_path / name).mkdir()
         rows = [{"step": step, "return": step if name == "a" else 0, "final": step == 30} for step in steps]
         (tmp_path / name / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert search.curve([tmp_path / "a", tmp_path / "b"]) == {10: 5, 20: 10}
-    assert search.curve([tmp_path / "a", tmp_path / "c"]) == {}
+    assert search.curve([tmp_path / "a", tmp_path / "b"], every=10) == {10: 5, 20: 10}
+    assert search.curve([tmp_path / "a", tmp_path / "c"], every=10) == {}
+
+
+def test_an_evaluation_counts_for_the_step_that_it_was_due_at(tmp_path):
+    for name, step in (("a", 80_000), ("b", 81_000)):
+        (tmp_path / name).mkdir()
+        row = {"step": step, "return": step, "final": False}
+        (tmp_path / name / "metrics.jsonl").write_text(json.dumps(row) + "\n")
+    assert search.curve([tmp_path / "a"], every=20_000) == {80_000: 80_000}
+    assert search.curve([tmp_path / "a", tmp_path / "b"], every=20_000) == {80_000: 80_500}

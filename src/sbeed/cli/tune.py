@@ -38,7 +38,7 @@ class Tune(Asking):
         require("tune", find_spec("optuna") is not None, "needs optuna: pip install 'sbeed[tune]'")
         require("--over", self.over != (), "name at least one field and its values, such as lam=0.001..0.1")
         plan, changes = self.merged()
-        why = "must be at least 1: runs that are ended early or broken off go on from their checkpoints"
+        why = "must be at least 1: runs that are broken off go on from their checkpoints"
         require("--checkpoint-every", plan.checkpoint_every > 0, why)
         from gymnasium.error import Error as GymnasiumError
 

@@ -5,15 +5,18 @@ JSON lines, and the runs lie beside it: broken off, the same search goes on, and
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+import os
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 import optuna
 import yaml
 from optuna.storages import JournalStorage
-from optuna.storages.journal import JournalFileBackend
+from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 from optuna.trial import TrialState
 
 from sbeed.agents.knobs import with_fields
@@ -24,29 +27,35 @@ from sbeed.experiments.runner import RUNS, Deaths, Show, is_done, step_of
 from sbeed.experiments.space import Space, fields_of
 from sbeed.experiments.spec import Run
 from sbeed.experiments.worker import RESULT, Outcome
+from sbeed.training.checkpoints import CHECKPOINTS, REPLAY
+from sbeed.training.lock import locked
 from sbeed.training.run import RunSpec
 from sbeed.training.rundir import METRICS, read_rows
 from sbeed.training.sources import spec_of
 
 JOURNAL, BEST = "journal.log", "best.yaml"
 COUNTED = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.RUNNING)  # FAIL: broken off, or refused
+# A trial is compared with no fewer others. One that is better than nine of ten is below a single other one time in ten,
+# below the median of five one time in a hundred; and a search of 20 trials cannot wait for many more.
+OTHERS = 5
 
 
 def open_study(out: Path, space: Space, base: RunSpec, seeds: Sequence[int]) -> optuna.Study:
-    """The search in that directory, new or gone on with; a ValueError if it was another one."""
+    """The search in that directory, new or gone on with; a ValueError if it was another one.
+
+    Whoever asks for it owns the directory (`lock`).
+    """
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     (out / RUNS).mkdir(exist_ok=True)
-    storage = JournalStorage(JournalFileBackend(str(out / JOURNAL)))
     study = optuna.create_study(
         study_name="sbeed",
         direction="maximize",
-        storage=storage,
+        storage=_open_journal(out / JOURNAL),
         load_if_exists=True,
-        pruner=optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=base.steps // 4),
     )
     study.sampler = optuna.samplers.TPESampler(seed=seeds[0] + len(study.trials))
     distributions = {name: optuna.distributions.distribution_to_json(one) for name, one in space.items()}
-    asked = json.loads(json.dumps({"run": asdict(base), "seeds": list(seeds), "space": distributions}))
+    asked = json.loads(json.dumps({"run": base.as_dict(), "seeds": list(seeds), "space": distributions}))
     if study.user_attrs.setdefault("asked", asked) != asked:
         raise ValueError(f"'{out}' is another search's: its runs, its seeds or its ranges are others")
     study.set_user_attr("asked", asked)
@@ -56,10 +65,48 @@ def open_study(out: Path, space: Space, base: RunSpec, seeds: Sequence[int]) -> 
     return study
 
 
+def _open_journal(path: Path) -> JournalStorage:
+    """A ValueError in one line if it is damaged, but for its last line."""
+    if path.exists():
+        _cut_torn_line(path)
+    backend = JournalFileBackend(str(path))
+    try:
+        return JournalStorage(backend)
+    except Exception as error:  # lines of JSON, but not Optuna's: it may stumble over them in any way
+        raise ValueError(f"'{path}' is damaged: it is not what Optuna wrote ({error!r})") from None
+
+
+def _cut_torn_line(path: Path) -> None:
+    """A full disk or a power cut leaves a last line that has no end: what it was to say was not heard."""
+    lock = JournalFileSymlinkLock(str(path))  # Optuna's own, for who else may write there, such as its dashboard
+    lock.acquire()
+    try:
+        with path.open("rb") as file:
+            lines = file.readlines()
+        broken = [number for number, line in enumerate(lines, 1) if not _is_whole(line)]
+        if not broken:
+            return
+        if broken[0] < len(lines):
+            raise ValueError(f"'{path}' is damaged: its line {broken[0]} of {len(lines)} is not JSON")
+        with path.open("ab") as file:
+            file.truncate(sum(len(line) for line in lines[:-1]))
+            os.fsync(file.fileno())
+    finally:
+        lock.release()
+
+
+def _is_whole(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return line.endswith(b"\n")
+
+
 class Candidate(NamedTuple):
     trial: optuna.Trial
     tasks: list[Task]  # one for each seed
-    reported: set[int]  # steps
+    told: dict[int, float]  # the curve, as far as the study knows it
 
 
 class Search:
@@ -71,6 +118,10 @@ class Search:
         self._waiting: list[Task] = []
         self._running: dict[Path, Task] = {}
         self._deaths = Deaths()
+        # Runs that nobody goes on with: the same values would end like that again. The journal knows them all.
+        pruned = study.get_trials(deepcopy=False, states=(TrialState.PRUNED,))
+        self._given_up = {self._path(run) for trial in pruned for run in self._runs(trial.params)}
+        self._to_clear = set(self._given_up)
 
     def run(self, trials: int, executor: Executor, show: Show) -> None:
         """Until there are so many trials, of earlier calls too."""
@@ -78,11 +129,14 @@ class Search:
         show.begin(trials * cost)
         while True:
             self._start(trials, executor, show)
+            self._to_clear = {path for path in self._to_clear if not clear(path)}
             # A run may be done before its end is heard of; and a cluster without cores asks for nothing, yet.
             if not self._open and not self._running and self._asked() >= trials:
                 return
-            for task, outcome in executor.ended(runner.LOOK):
+            ended = executor.ended(runner.LOOK)
+            for task, _ in ended:  # all of them, first: who is heard of may end others, but not those that have ended
                 del self._running[task.path]
+            for task, outcome in ended:
                 self._hear(task, outcome, executor, show)
             for candidate in list(self._open.values()):
                 self._look(candidate, executor, show)
@@ -108,56 +162,81 @@ class Search:
 
     def _ask(self, show: Show) -> None:
         trial = self._study.ask(dict(self._space))
-        spec = replace(self._base, fields={**self._base.fields, **fields_of(trial.params)})
-        runs = [Run(spec, seed) for seed in self._seeds]
+        runs = self._runs(trial.params)
         title = f"trial {trial.number} {_words(trial.params)}"
-        tasks = [Task(f"{title} seed {run.seed}", run, self._out / RUNS / run.id) for run in runs]
-        candidate = self._open[trial.number] = Candidate(trial, tasks, set())
+        tasks = [Task(f"{title} seed {run.seed}", run, self._path(run)) for run in runs]
+        candidate = self._open[trial.number] = Candidate(trial, tasks, {})
         try:
-            check(spec)
+            check(runs[0].spec)
         except ValueError as error:  # values that do not go together
             self._close(candidate, None, show, str(error))
             return
-        self._waiting += [task for task in tasks if not is_done(task.path)]
+        left = [task for task in tasks if not is_done(task.path)]
+        if any(task.path in self._given_up for task in left):
+            self._report(candidate)
+            self._close(candidate, None, show, "a trial of the same values was ended early")
+            return
+        self._waiting += left
+
+    def _runs(self, params: Mapping[str, Any]) -> list[Run]:
+        """One for each seed."""
+        spec = replace(self._base, fields={**self._base.fields, **fields_of(params)})
+        return [Run(spec, seed) for seed in self._seeds]
+
+    def _path(self, run: Run) -> Path:
+        return self._out / RUNS / run.id
 
     def _hear(self, task: Task, outcome: Outcome, executor: Executor, show: Show) -> None:
-        if outcome.kind == "done":
+        candidates = [one for one in self._open.values() if task.path in {its.path for its in one.tasks}]
+        if outcome.kind == "done" or not candidates:
             return
         if outcome.kind == "died" and self._deaths.may_go_on(task):
             self._waiting.append(task)
             return
-        candidates = [one for one in self._open.values() if task.path in {its.path for its in one.tasks}]
         if outcome.kind == "refused":  # hardly for the values of its fields, which were checked: others may be too
             for candidate in candidates:  # a search that goes on does not begin with them again
                 self._study.tell(candidate.trial, state=TrialState.FAIL)
             raise ValueError(f"{task.title}: {outcome.message}")
         for candidate in candidates:
-            self._drop(candidate, executor)
-            self._close(candidate, None, show, outcome.message)
+            self._drop(candidate, executor, show, outcome.message)
 
     def _look(self, candidate: Candidate, executor: Executor, show: Show) -> None:
         """Tell the study how it goes, and end it where that is over or in vain."""
-        trial = candidate.trial
-        for step, value in curve([task.path for task in candidate.tasks]).items():
-            if step not in candidate.reported:
-                candidate.reported.add(step)
-                trial.report(value, step)
+        self._report(candidate)
         if all(is_done(task.path) for task in candidate.tasks):
             results = [json.loads((task.path / RESULT).read_text()) for task in candidate.tasks]
             returns = [result["return"] for result in results]
             worth = None if None in returns else sum(returns) / len(returns)
             self._close(candidate, worth, show, "diverged")
-        elif candidate.reported and trial.should_prune():
-            self._drop(candidate, executor)
-            self._close(candidate, None, show, f"no better than most after {max(candidate.reported)} steps")
+        elif self._is_in_vain(candidate):
+            self._drop(candidate, executor, show, f"no better than most after {max(candidate.told)} steps")
 
-    def _drop(self, candidate: Candidate, executor: Executor) -> None:
-        """End its runs, but not those that another trial needs."""
+    def _is_in_vain(self, candidate: Candidate) -> bool:
+        """From a quarter of the steps on."""
+        if 4 * max(candidate.told, default=0) < self._base.steps:
+            return False
+        complete = self._study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        # The same values, which may be asked for again and again, count once.
+        others = {frozenset(one.params.items()): one.intermediate_values for one in complete}
+        return is_behind(candidate.told, others.values())
+
+    def _report(self, candidate: Candidate) -> None:
+        for step, value in curve([task.path for task in candidate.tasks], self._base.evaluate_every).items():
+            if step not in candidate.told:
+                candidate.told[step] = value
+                candidate.trial.report(value, step)
+
+    def _drop(self, candidate: Candidate, executor: Executor, show: Show, why: str) -> None:
+        """End it, and for good its runs, but not those that another trial needs."""
         needed = {task.path for one in self._open.values() if one is not candidate for task in one.tasks}
-        for path in {task.path for task in candidate.tasks} - needed:
-            self._waiting = [task for task in self._waiting if task.path != path]
-            if path in self._running:
-                executor.stop(self._running.pop(path))
+        over = {task.path for task in candidate.tasks} - needed
+        self._waiting = [task for task in self._waiting if task.path not in over]
+        for path in over & self._running.keys():
+            executor.stop(self._running.pop(path))
+        # The journal says so before anything is deleted: broken off in between, nobody misses the checkpoints.
+        self._close(candidate, None, show, why)
+        self._given_up |= over
+        self._to_clear |= over
 
     def _close(self, candidate: Candidate, worth: float | None, show: Show, why: str) -> None:
         trial = self._open.pop(candidate.trial.number).trial
@@ -181,12 +260,38 @@ def goes_with(base: RunSpec, fields: Mapping[str, Any]) -> bool:
     return True
 
 
-def curve(paths: Sequence[Path]) -> dict[int, float]:
-    """Mean evaluation return at the steps that all these runs have reached; the last one's is left out."""
+def is_behind(told: Mapping[int, float], others: Iterable[Mapping[int, float]]) -> bool:
+    """Whether the best so far is below the median of what the others had at the last of its steps."""
+    last = max(told)
+    there = [other[last] for other in others if last in other]
+    return len(there) >= OTHERS and max(told.values()) < median(there)
+
+
+def clear(run: Path) -> bool:
+    """Delete a run's checkpoints and replay, which is large; its rows and settings stay. Whether that is done."""
+    places = [run / name for name in (CHECKPOINTS, REPLAY) if (run / name).exists()]
+    if not places:
+        return True
+    try:
+        with locked(run):
+            for place in places:
+                shutil.rmtree(place, ignore_errors=True)
+    except OSError:  # its worker, on another machine perhaps, has not heard yet that it was ended
+        return False
+    return True
+
+
+def curve(paths: Sequence[Path], every: int) -> dict[int, float]:
+    """Mean evaluation return at the steps that all these runs have reached; the last one's is left out.
+
+    every: an evaluation is due at each multiple of it and made when the iteration ends, at 80000 or at 81000. It counts
+    for the step that it was due at, so that runs whose iterations have other lengths can be compared.
+    """
     each = []
     for path in paths:
         rows = read_rows(path) if (path / METRICS).exists() else []
-        each.append({row["step"]: row["return"] for row in rows if not row["final"] and row["return"] is not None})
+        told = [row for row in rows if not row["final"] and row["return"] is not None]
+        each.append({row["step"] // every * every: row["return"] for row in told})
     return {step: sum(one[step] for one in each) / len(each) for step in each[0] if all(step in one for one in each)}
 
 

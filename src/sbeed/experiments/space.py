@@ -25,7 +25,12 @@ def paper_space(agent: str, fits: Callable[[Mapping[str, Any]], bool]) -> Space:
 
 def read_space(agent: str, words: Iterable[str]) -> Space:
     """'lam=0.001..0.1' is a range, in logarithms if it spans a factor of ten; 'k=1,10,20' is a list."""
-    return dict(_read_field(CONFIGS[agent], word) for word in words)
+    space: dict[str, BaseDistribution] = {}
+    for name, values in (_read_field(CONFIGS[agent], word) for word in words):
+        if name in space:
+            raise ValueError(f"{name}: is named twice; give all its values at once, as a range or as a list")
+        space[name] = values
+    return space
 
 
 def _read_field(config: type, word: str) -> tuple[str, BaseDistribution]:
