@@ -22,10 +22,10 @@ MUST = "every run finishes once, with the rows of an undisturbed figure"
 COUNT = 4
 LIMIT = None
 ABOUT = """\
-`sbeed figure on-policy`, its fifteen runs at the small size on two cores, by processes of this machine (even seeds) and by
-a Ray (odd seeds). Every 20 seconds one of its workers, whichever it is, gets `kill -9`: the process of a run, or the one
-of Ray that waits for it. The command must end with exit code 0, and each run must have every row of an undisturbed figure once,
-bit for bit but for clocks.
+`sbeed figure on-policy` at the small size, fifteen runs, by processes of this machine (even seeds) and by a Ray (odd
+seeds). Every 20 seconds one of its workers, whichever it is, gets `kill -9`: the process of a run, or the one of Ray
+that waits for it. The command must end with exit code 0, and each run must have every row of an undisturbed figure
+once, bit for bit but for clocks. Seconds: of the whole command.
 """
 
 EVERY = 20.0  # seconds
