@@ -60,11 +60,21 @@ def test_a_curve_is_of_the_runs_that_are_over_and_ends_where_one_diverged(tmp_pa
     assert {label: one.x[-1] * each for label, one in curves.items()} == ends
     np.testing.assert_allclose(curves["some"].y, [26, 27, 28])  # of two: 21 and 31, ...
     np.testing.assert_allclose(curves["cut"].y, [56, 57])
-    assert summary.seeds(panel, x) == {
+    assert summary.caveats(panel, x) == {
         "some": "2 of 3 seeds",
         "cut": "2 of 2 seeds, cut where 1 diverged",
         "none": "0 of 1 seeds",
     }
+
+
+def test_a_curve_over_iterations_says_that_it_ends_with_its_shortest_seed(tmp_path):
+    for seed, length in enumerate((3, 5)):
+        rows = [{**row, "iteration": length * row["step"] // 100} for row in rows_of([1.0, 2.0], seed=seed)]
+        write_run(tmp_path, f"r{seed}", CONFIG, rows)
+    (panel,) = results.read_figure(write_figure(tmp_path, [_panel(("a", 0, "r0"), ("a", 1, "r1"))])).panels
+    assert summary.caveats(panel, "step") == {}
+    assert summary.caveats(panel, "iteration") == {"a": "ends with its shortest seed, at 6 of up to 10"}
+    assert summary.curves(panel, "mean", "iteration")["a"].x[-1] == 6
 
 
 def test_where_no_run_is_over_a_curve_is_of_those_there_are(tmp_path):
@@ -72,7 +82,7 @@ def test_where_no_run_is_over_a_curve_is_of_those_there_are(tmp_path):
         write_run(tmp_path, f"r{seed}", CONFIG, rows_of([1.0, 2.0, 3.0], seed=seed)[:evaluations])
     figure = results.read_figure(write_figure(tmp_path, [_panel(*(("a", seed, f"r{seed}") for seed in range(3)))]))
     np.testing.assert_array_equal(summary.curves(figure.panels[0], "mean", "step")["a"].x, [100])
-    assert summary.seeds(figure.panels[0], "step") == {"a": "2 of 3 seeds"}
+    assert summary.caveats(figure.panels[0], "step") == {"a": "2 of 3 seeds"}
 
 
 def test_rows_that_count_their_iterations_are_believed(tmp_path):

@@ -148,8 +148,8 @@ def curves_figure(figure: results.Figure, version: str, x: str) -> Figure:
             curves = summary.curves(panel, version, x)
             for label, series in curves.items():
                 _line(axes, series, order.index(label), label)
-            fewer = [_plain(f"{label}: {words}") for label, words in summary.seeds(panel, x).items() if curves]
-            axes.set(title=_plain(panel.name), xlabel="\n".join([summary.AXES[x], *fewer]))
+            caveats = [_plain(f"{label}: {words}") for label, words in summary.caveats(panel, x).items() if curves]
+            axes.set(title=_plain(panel.name), xlabel="\n".join([summary.AXES[x], *caveats]))
             if curves and summary.lengths_differ(curves):
                 axes.set_xscale("log")
             else:

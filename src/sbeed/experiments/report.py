@@ -167,7 +167,7 @@ def _panel(figure: Figure, panel: Panel) -> Markup:
         element("h4", panel.name if panel.env in panel.name else f"{panel.name} ({panel.env})"),
         "" if figure.shares_labels else _legend(panel.labels),
         *charts,
-        *(_seeds(panel, axis) for axis in summary.AXES),
+        *(_caveats(panel, axis) for axis in summary.AXES),
         class_="panel",
     )
 
@@ -182,13 +182,13 @@ def _chart(panel: Panel, order: Sequence[str], version: str, axis: str) -> Marku
     title = f"{panel.name}: evaluation return over {summary.AXES[axis]}, {summary.VERSIONS[version]}"
     view["log"] = "x" if summary.lengths_differ(curves) else ""
     words: dict[str, Any] = {"title": title, "xlabel": summary.AXES[axis], "ylabel": "evaluation return"}
-    return svg.chart(curves, svg.styles(order), **words, notes=summary.seeds(panel, axis), **view)
+    return svg.chart(curves, svg.styles(order), **words, notes=summary.caveats(panel, axis), **view)
 
 
-def _seeds(panel: Panel, axis: str) -> Markup:
+def _caveats(panel: Panel, axis: str) -> Markup:
     """Of curves that are not of all runs to their end."""
     drawn = any(axis in run.curves for run in panel.runs)
-    words = "; ".join(f"{label}: {some}" for label, some in summary.seeds(panel, axis).items())
+    words = "; ".join(f"{label}: {some}" for label, some in summary.caveats(panel, axis).items())
     return element("p", f"{words}.", class_="note", data_axis=axis) if drawn and words else joined()
 
 

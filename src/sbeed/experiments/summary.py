@@ -26,14 +26,19 @@ def curves(panel: Panel, version: str, x: str) -> dict[str, Series]:
     return {label: one for label, one in series.items() if len(one.x)}
 
 
-def seeds(panel: Panel, x: str) -> dict[str, str]:
-    """How many are behind a label's curve, in words, where it is not the curve of all of them to their end."""
+def caveats(panel: Panel, x: str) -> dict[str, str]:
+    """Of each label whose curve is not that of all its seeds to their end, in words: why."""
     found = {}
     for label in panel.labels:
         asked, behind = len(panel.of(label)), _behind(panel, label, x)
         diverged = sum(run.diverged for run in behind)
-        if len(behind) < asked or diverged:
-            found[label] = f"{len(behind)} of {asked} seeds" + (f", cut where {diverged} diverged" if diverged else "")
+        words = [f"{len(behind)} of {asked} seeds"] if len(behind) < asked or diverged else []
+        if diverged:
+            words.append(f"cut where {diverged} diverged")
+        elif len(ends := {float(run.curves[x][0][-1]) for run in behind if run.final is not None}) > 1:
+            words.append(f"ends with its shortest seed, at {min(ends):g} of up to {max(ends):g}")
+        if words:
+            found[label] = ", ".join(words)
     return found
 
 
