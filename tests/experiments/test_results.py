@@ -69,12 +69,12 @@ def test_a_curve_is_of_the_runs_that_are_over_and_ends_where_one_diverged(tmp_pa
 
 def test_a_curve_over_iterations_says_that_it_ends_with_its_shortest_seed(tmp_path):
     for seed, length in enumerate((3, 5)):
-        rows = [{**row, "iteration": length * row["step"] // 100} for row in rows_of([1.0, 2.0], seed=seed)]
+        rows = [{**row, "iteration": length * row["step"] // 100} for row in rows_of([1.0, 2.0, 3.0], seed=seed)]
         write_run(tmp_path, f"r{seed}", CONFIG, rows)
     (panel,) = results.read_figure(write_figure(tmp_path, [_panel(("a", 0, "r0"), ("a", 1, "r1"))])).panels
     assert summary.caveats(panel, "step") == {}
-    assert summary.caveats(panel, "iteration") == {"a": "ends with its shortest seed, at 6 of up to 10"}
-    assert summary.curves(panel, "mean", "iteration")["a"].x[-1] == 6
+    assert summary.caveats(panel, "iteration") == {"a": "ends with its shortest seed, at 9 of up to 15"}
+    assert summary.curves(panel, "mean", "iteration")["a"].x[-1] == 9
 
 
 def test_where_no_run_is_over_a_curve_is_of_those_there_are(tmp_path):
