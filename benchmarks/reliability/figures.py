@@ -13,9 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.reliability import kin
+from benchmarks.reliability import kin, runs
 from benchmarks.reliability.trial import Trial, attempt, require
-from sbeed.training.rundir import read_rows
 
 NAME = "figure"
 MUST = "every run finishes once, with the rows of an undisturbed figure"
@@ -85,7 +84,4 @@ def _rows(out: Path) -> dict[str, Any]:
     """Of each run that is over, all rows without clocks."""
     over = [path.parent for path in sorted(out.glob("runs/*/result.json"))]
     require(all(json.loads((run / "result.json").read_text())["outcome"] == "finished" for run in over), "one diverged")
-    return {
-        run.name: [{name: x for name, x in row.items() if not name.endswith("seconds")} for row in read_rows(run)]
-        for run in over
-    }
+    return {run.name: runs.rows_without_clocks(run) for run in over}

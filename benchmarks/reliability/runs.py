@@ -94,16 +94,19 @@ def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
 def fingerprint(run: Path) -> dict[str, Any]:
     """All that must be the same of two runs: rows without clocks, models, the last checkpoint and its replay."""
     last = Checkpoint(run, steps_of(run)[-1])
-    rows = [{name: x for name, x in row.items() if not name.endswith("seconds")} for row in rundir.read_rows(run)]
     standing = {name: value for name, value in last.about["standing"].items() if name != "seconds"}
     return {
-        "rows": rows,
+        "rows": rows_without_clocks(run),
         "models": {path.parent.name: _tensors(path) for path in sorted(run.glob("*/manifest.json"))},
         "state": last.file["tensors"],
         "standing": standing,
         "actors": last.about.get("actors"),
         "replay": {name: _replay(run, last, name) for part in last.parts[:1] for name in part.file["tensors"]},
     }
+
+
+def rows_without_clocks(run: Path) -> list[dict[str, Any]]:
+    return [{name: x for name, x in row.items() if not name.endswith("seconds")} for row in rundir.read_rows(run)]
 
 
 def difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:

@@ -77,6 +77,13 @@ def test_what_is_there_stays_in_the_figure_when_other_things_are_asked_for(capsy
     assert err == f"sbeed: '{tmp_path / 'figure.json'}' is no figure of ours\n"
 
 
+def test_a_figure_may_lie_above_another(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(executors, "Local", Pretending)
+    for out in (tmp_path / "below", tmp_path):
+        assert _run(capsys, "figure", "ablation", "--only", "k = 1", "--out", out)[0] == 0
+        assert (out / "report.html").read_text().count("<h2>SBEED on a stochastic Swimmer</h2>") == 1
+
+
 def test_what_no_panel_has_is_not_run(capsys, tmp_path):
     code, _, err = _run(capsys, "figure", "ablation", "--only", "k", "lam = 0.01", "--out", tmp_path / "none")
     assert (code, err) == (2, "sbeed: --only: nothing there is all of this\n")

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks.reliability.kin import family
-
-from sbeed.training.rundir import read_rows
+from benchmarks.reliability.runs import rows_without_clocks
 
 ASKED = ("figure", "on-policy", "--only", "Pendulum-v1", "TRPO")
 
@@ -64,10 +63,7 @@ def _sbeed(*words, env=None):
 def _rows(out):
     figure = json.loads((out / "figure.json").read_text())
     ids = [run["id"] for run in figure["panels"][0]["runs"]]
-    found = [read_rows(out / "runs" / id) for id in ids]
-    return figure["executor"], [
-        [{name: x for name, x in row.items() if not name.endswith("seconds")} for row in rows] for rows in found
-    ]
+    return figure["executor"], [rows_without_clocks(out / "runs" / id) for id in ids]
 
 
 @pytest.mark.skipif(find_spec("ray") is None, reason="needs ray")

@@ -15,10 +15,12 @@ from pathlib import Path
 
 import pytest
 from benchmarks.reliability.kin import all_processes, family, parent_of, words_of
+from benchmarks.reliability.runs import rows_without_clocks
+from rich.progress import Progress
 
 from sbeed.experiments import runner, worker
 from sbeed.experiments.executors import MEMORY, Local, Ray, Task, room
-from sbeed.experiments.progress import bars
+from sbeed.experiments.progress import Bars
 from sbeed.experiments.runner import MOST_DEATHS, finish, run_figure
 from sbeed.experiments.spec import Curve, Figure, Panel, Run, arranged, describe, read_run, runs_of
 from sbeed.experiments.worker import RESULT, SPEC, Outcome, work, write_json
@@ -57,7 +59,7 @@ def _tasks(out, seeds=2):
 
 
 def _rows(task):
-    return [{name: x for name, x in row.items() if not name.endswith("seconds")} for row in read_rows(task.path)]
+    return rows_without_clocks(task.path)
 
 
 @pytest.fixture(scope="module")
@@ -222,14 +224,15 @@ def test_a_spec_that_is_no_run_is_named(tmp_path):
 
 def test_bars_show_the_whole_and_every_run_that_is_running(tmp_path):
     first, second = _tasks(tmp_path)
-    with bars("tiny") as show:
-        show.begin(6_000)
-        show.look(1_500, {first.path: (first, 1_000), second.path: (second, 500)})
-        lines = {line.description: (line.completed, line.total) for line in show.lines}
-        assert lines == {"tiny": (1_500, 6_000), "seed 0": (1_000, 3_000), "seed 1": (500, 3_000)}
-        show.look(3_600, {second.path: (second, 600)})
-        lines = {line.description: (line.completed, line.total) for line in show.lines}
-        assert lines == {"tiny": (3_600, 6_000), "seed 1": (600, 3_000)}
+    progress = Progress(disable=True)
+    show = Bars(progress, "tiny")
+    show.begin(6_000)
+    show.look(1_500, {first.path: (first, 1_000), second.path: (second, 500)})
+    lines = {line.description: (line.completed, line.total) for line in progress.tasks}
+    assert lines == {"tiny": (1_500, 6_000), "seed 0": (1_000, 3_000), "seed 1": (500, 3_000)}
+    show.look(3_600, {second.path: (second, 600)})
+    lines = {line.description: (line.completed, line.total) for line in progress.tasks}
+    assert lines == {"tiny": (3_600, 6_000), "seed 1": (600, 3_000)}
 
 
 def test_what_fits_into_a_machine_of_a_cluster():

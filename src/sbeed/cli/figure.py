@@ -152,7 +152,7 @@ def _draw(out: Path) -> list[Path]:
     """Pictures of what is there, and its page."""
     from sbeed.experiments import plots, results
 
-    found = results.read_results(out)
-    (figure,) = found.figures
+    figure = results.read_figure(out)
     seen = any(run.curves for panel in figure.panels for run in panel.runs)
-    return [*(plots.pictures(figure) if seen else ()), write_page(out, found)]
+    page = write_page(out, results.Results([figure], claims=[], theory=[]))  # whatever else lies below it
+    return [*(plots.pictures(figure) if seen else ()), page]

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Task as Line
 
 from sbeed.experiments.executors import Task
 
@@ -15,10 +14,6 @@ class Bars:
     def __init__(self, bars: Progress, name: str):
         self._bars, self._all = bars, bars.add_task(name)
         self._lines: dict[Path, TaskID] = {}
-
-    @property
-    def lines(self) -> list[Line]:
-        return self._bars.tasks
 
     def begin(self, steps: int) -> None:
         self._bars.update(self._all, total=steps)
