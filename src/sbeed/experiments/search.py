@@ -5,7 +5,6 @@ JSON lines, and the runs lie beside it: broken off, the same search goes on, and
 """
 
 import json
-import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -15,14 +14,13 @@ from typing import Any, NamedTuple
 
 import optuna
 import yaml
-from optuna.storages import JournalStorage
-from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 from optuna.trial import TrialState
 
 from sbeed.agents.knobs import with_fields
 from sbeed.agents.registry import find
 from sbeed.experiments import runner
 from sbeed.experiments.executors import Executor, Task
+from sbeed.experiments.journal import open_journal
 from sbeed.experiments.runner import RUNS, Deaths, Show, is_done, step_of
 from sbeed.experiments.space import Space, fields_of
 from sbeed.experiments.spec import Run
@@ -50,7 +48,7 @@ def open_study(out: Path, space: Space, base: RunSpec, seeds: Sequence[int]) -> 
     study = optuna.create_study(
         study_name="sbeed",
         direction="maximize",
-        storage=_open_journal(out / JOURNAL),
+        storage=open_journal(out / JOURNAL),
         load_if_exists=True,
     )
     study.sampler = optuna.samplers.TPESampler(seed=seeds[0] + len(study.trials))
@@ -63,44 +61,6 @@ def open_study(out: Path, space: Space, base: RunSpec, seeds: Sequence[int]) -> 
         study.tell(left.number, state=TrialState.FAIL)
         study.enqueue_trial(left.params)
     return study
-
-
-def _open_journal(path: Path) -> JournalStorage:
-    """A ValueError in one line if it is damaged, but for its last line."""
-    if path.exists():
-        _cut_torn_line(path)
-    backend = JournalFileBackend(str(path))
-    try:
-        return JournalStorage(backend)
-    except Exception as error:  # lines of JSON, but not Optuna's: it may stumble over them in any way
-        raise ValueError(f"'{path}' is damaged: it is not what Optuna wrote ({error!r})") from None
-
-
-def _cut_torn_line(path: Path) -> None:
-    """A full disk or a power cut leaves a last line that has no end: what it was to say was not heard."""
-    lock = JournalFileSymlinkLock(str(path))  # Optuna's own, for who else may write there, such as its dashboard
-    lock.acquire()
-    try:
-        with path.open("rb") as file:
-            lines = file.readlines()
-        broken = [number for number, line in enumerate(lines, 1) if not _is_whole(line)]
-        if not broken:
-            return
-        if broken[0] < len(lines):
-            raise ValueError(f"'{path}' is damaged: its line {broken[0]} of {len(lines)} is not JSON")
-        with path.open("ab") as file:
-            file.truncate(sum(len(line) for line in lines[:-1]))
-            os.fsync(file.fileno())
-    finally:
-        lock.release()
-
-
-def _is_whole(line: bytes) -> bool:
-    try:
-        json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    return line.endswith(b"\n")
 
 
 class Candidate(NamedTuple):

@@ -1,0 +1,46 @@
+"""The journal of a search, lines of JSON that Optuna writes: opened again whatever happened to its last line."""
+
+import json
+import os
+from pathlib import Path
+
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
+
+
+def open_journal(path: Path) -> JournalStorage:
+    """A ValueError in one line if it is damaged, but for its last line."""
+    if path.exists():
+        _cut_torn_line(path)
+    backend = JournalFileBackend(str(path))
+    try:
+        return JournalStorage(backend)
+    except Exception as error:  # lines of JSON, but not Optuna's: it may stumble over them in any way
+        raise ValueError(f"'{path}' is damaged: it is not what Optuna wrote ({error!r})") from None
+
+
+def _cut_torn_line(path: Path) -> None:
+    """A full disk or a power cut leaves a last line that has no end: what it was to say was not heard."""
+    lock = JournalFileSymlinkLock(str(path))  # Optuna's own, for who else may write there, such as its dashboard
+    lock.acquire()
+    try:
+        with path.open("rb") as file:
+            lines = file.readlines()
+        broken = [number for number, line in enumerate(lines, 1) if not _is_whole(line)]
+        if not broken:
+            return
+        if broken[0] < len(lines):
+            raise ValueError(f"'{path}' is damaged: its line {broken[0]} of {len(lines)} is not JSON")
+        with path.open("ab") as file:
+            file.truncate(sum(len(line) for line in lines[:-1]))
+            os.fsync(file.fileno())
+    finally:
+        lock.release()
+
+
+def _is_whole(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return line.endswith(b"\n")
