@@ -54,15 +54,16 @@ def paper(spec: EnvSpec) -> SBEEDConfig:
 
 def paper_on_policy(spec: EnvSpec) -> SBEEDConfig:
     """The appendix's other setting: each round has 52 trajectories of the current policy, and forgets them."""
+    room = room_for_trajectories(spec)
     return replace(
         paper(spec),
         on_policy=True,
         warmup=0,
         steps_per_iteration=CHUNK,
         trajectories_per_iteration=TRAJECTORIES,
-        replay_capacity=room_for_trajectories(spec),
+        replay_capacity=room,
         updates_per_iteration=40,
-        pi_batch_size=16_384,
+        pi_batch_size=room,  # as much as the others' step looks at: docs/experiments.md, "The whole round for pi's step"
         step_decay=0.0,
         **STEP,
     )

@@ -6,29 +6,27 @@ from sbeed.experiments.spec import Curve, Figure, Panel
 from sbeed.training.run import RunSpec
 
 TASKS = ("Pendulum-v1", "InvertedDoublePendulum-v5", "HalfCheetah-v5", "Swimmer-v5", "Hopper-v5")
-GAMMAS = {"Hopper-v5": 0.995, "Swimmer-v5": 0.999}  # for every algorithm; elsewhere its preset's own
-ALGORITHMS = {
-    "SBEED": "sbeed",
-    "PCL": "pcl",
-    "TRPO": "trpo",
-    "Dual-AC": "dual_ac",
-    "DDPG": "ddpg",
-    "SAC": "sac",
+GAMMAS = {"Hopper-v5": 0.995, "Swimmer-v5": 0.999}  # for every curve; elsewhere its preset's own
+PRESETS = {
+    "SBEED (paper)": ("sbeed", "paper"),
+    "SBEED": ("sbeed", "default"),
+    "PCL": ("pcl", "default"),
+    "TRPO": ("trpo", "default"),
+    "Dual-AC": ("dual_ac", "default"),
+    "DDPG": ("ddpg", "default"),
+    "SAC": ("sac", "default"),
 }
 
 
-def _curves(task: str) -> tuple[Curve, ...]:
+def _curve(task: str, label: str) -> Curve:
+    agent, preset = PRESETS[label]
     gamma = {"gamma": GAMMAS[task]} if task in GAMMAS else {}
-    paper = Curve("SBEED (paper)", RunSpec(task, preset="paper", checkpoint_every=10_000))
-    others = (
-        Curve(label, RunSpec(task, agent, fields=gamma, checkpoint_every=10_000)) for label, agent in ALGORITHMS.items()
-    )
-    return (paper, *others)
+    return Curve(label, RunSpec(task, agent, preset, fields=gamma, checkpoint_every=10_000))
 
 
 AXES: tuple[Literal["step", "iteration"], ...] = ("step", "iteration")  # the second is the paper's
 FIGURE = Figure(
     "off-policy",
     "Off-policy comparison",
-    tuple(Panel(task, task, _curves(task), x) for x in AXES for task in TASKS),
+    tuple(Panel(task, task, tuple(_curve(task, label) for label in PRESETS), x) for x in AXES for task in TASKS),
 )
