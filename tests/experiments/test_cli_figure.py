@@ -71,7 +71,7 @@ def test_what_is_there_stays_in_the_figure_when_other_things_are_asked_for(capsy
 
     first = runs_after("--only", "eta = 1", "--seeds", "2")
     assert first == {panel: [("eta = 1", 0), ("eta = 1", 1)] for panel in ("eta", "eta, kappa = 1")}
-    assert runs_after("--only", "k = 1") == {**first, "k": [("k = 1", 0)]}
+    assert runs_after("--only", "k = 20") == {**first, "k": [("k = 20", 0)]}
     (tmp_path / "figure.json").write_text('{"name": "ablation", "scale": "smoke"}')
     _, _, err = _run(capsys, "figure", "ablation", "--out", tmp_path)
     assert err == f"sbeed: '{tmp_path / 'figure.json'}' is no figure of ours\n"
@@ -80,7 +80,7 @@ def test_what_is_there_stays_in_the_figure_when_other_things_are_asked_for(capsy
 def test_a_figure_may_lie_above_another(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(executors, "Local", Pretending)
     for out in (tmp_path / "below", tmp_path):
-        assert _run(capsys, "figure", "ablation", "--only", "k = 1", "--out", out)[0] == 0
+        assert _run(capsys, "figure", "ablation", "--only", "k = 20", "--out", out)[0] == 0
         assert (out / "report.html").read_text().count("<h2>SBEED on a stochastic Swimmer</h2>") == 1
 
 
@@ -117,7 +117,7 @@ def test_an_interrupted_figure_says_how_it_goes_on(capsys, tmp_path, monkeypatch
         ("figure nope", "ablation"),
         (
             "figure ablation --only Hopper-v5",
-            "--only: nothing there is named 'Hopper-v5'; choose from 'Swimmer-v5', 'lam', 'eta', 'eta, kappa = 1', 'k'",
+            "--only: nothing there is named 'Hopper-v5'; choose from 'Swimmer-v5', 'lam', 'eta', 'k', 'lam, others best'",
         ),
         ("figure ablation --seed 3", "--seed: is for the theory's figure; --seeds says how many runs a curve has"),
         ("figure theory --executor ray", "--executor: the theory's figure has no runs"),

@@ -84,16 +84,30 @@ def test_curves_of_a_panel_have_the_same_task_and_steps(figure):
         assert panel.curves[0].spec.steps >= 1_000_000
 
 
-def test_the_ablation_has_the_papers_grids_and_its_best_run_in_every_panel():
+def test_the_ablation_has_the_papers_grids_and_the_presets_run_in_every_panel():
     for panel in ablation.FIGURE.panels:
-        name = panel.name.partition(",")[0]
+        name, _, rest = panel.name.partition(", ")
         values = [curve.spec.fields[name] for curve in panel.curves]
-        assert set(PAPER_GRIDS[name]) <= set(values)
         assert values == sorted(set(values))
-    ids = [{run["id"] for run in panel["runs"]} for panel in shown(ablation.FIGURE, 1) if panel["name"] in PAPER_GRIDS]
-    assert len(ids) == 3
-    assert len(set.intersection(*ids)) == 1
+        assert rest == "others best" or set(PAPER_GRIDS[name]) <= set(values)
+    assert len(_shared_by(PAPER_GRIDS)) == 1
     assert _config(ablation.FIGURE.panels[0].curves[0].spec) == _config(RunSpec(ablation.TASK, preset="paper"))
+
+
+def test_around_the_ablations_best_values_there_is_less_and_more():
+    for name, values in ablation.AROUND_BEST.items():
+        assert values[0] < ablation.BEST[name] < values[-1]
+        assert set(values) <= set(ablation.GRIDS[name])
+    names = {f"{name}, others best" for name in ablation.BEST}
+    (centre,) = _shared_by(names)
+    assert centre == Run(replace(ablation.FIGURE.panels[0].curves[0].spec, fields=ablation.BEST), 0).id
+
+
+def _shared_by(names):
+    """The runs of seed 0 that each of these panels of the ablation shows."""
+    ids = [{run["id"] for run in panel["runs"]} for panel in shown(ablation.FIGURE, 1) if panel["name"] in names]
+    assert len(ids) == 3
+    return set.intersection(*ids)
 
 
 def test_on_policy_iterations_are_of_52_trajectories():
