@@ -117,7 +117,7 @@ def test_an_interrupted_figure_says_how_it_goes_on(capsys, tmp_path, monkeypatch
         ("figure nope", "ablation"),
         (
             "figure ablation --only Hopper-v5",
-            "--only: nothing there is named 'Hopper-v5'; choose from 'Swimmer-v5', 'lam', 'eta', 'k', 'lam, others best'",
+            "--only: nothing there is named 'Hopper-v5'; choose from 'Swimmer-v5', 'lam', 'eta', 'k'",
         ),
         ("figure ablation --seed 3", "--seed: is for the theory's figure; --seeds says how many runs a curve has"),
         ("figure theory --executor ray", "--executor: the theory's figure has no runs"),

@@ -122,6 +122,13 @@ def test_on_policy_all_have_one_policy_and_one_step():
     for panel in on_policy.FIGURE.panels:
         configs = [_config(curve.spec) for curve in panel.curves]
         assert len({tuple(config[name] for name in same) for config in configs}) == 1
+        assert configs[0]["pi_batch_size"] == configs[0]["replay_capacity"]  # what the others look at: the round
+
+
+def test_off_policy_all_have_one_gamma_where_the_task_asks_for_one():
+    for panel in off_policy.FIGURE.panels:
+        gammas = {_config(curve.spec)["gamma"] for curve in panel.curves}
+        assert panel.env not in off_policy.GAMMAS or gammas == {off_policy.GAMMAS[panel.env]}
 
 
 def test_a_figure_is_a_page_of_data():
