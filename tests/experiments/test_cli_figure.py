@@ -6,8 +6,9 @@ import pytest
 
 from sbeed import cli
 from sbeed.experiments import executors
+from sbeed.experiments.results import RESULT
 from sbeed.experiments.spec import describe
-from sbeed.experiments.worker import RESULT, SPEC, Outcome, write_json
+from sbeed.experiments.worker import SPEC, Outcome, write_json
 
 
 def _run(capsys, *args):
@@ -84,6 +85,25 @@ def test_a_figure_may_lie_above_another(capsys, tmp_path, monkeypatch):
         assert (out / "report.html").read_text().count("<h2>SBEED on a stochastic Swimmer</h2>") == 1
 
 
+def test_a_link_that_no_reader_would_follow_is_refused_before_anything_is_run(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(executors, "Local", Pretending)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "runs").symlink_to(tmp_path / "elsewhere")
+    code, _, err = _run(capsys, "figure", "ablation", "--only", "k = 20", "--out", tmp_path)
+    assert (code, err) == (2, f"sbeed: '{tmp_path / 'runs'}' is a link, which may lead anywhere\n")
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_runs_that_cannot_be_read_back_are_said_in_one_line(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(executors, "Local", Pretending)
+    asked = ("figure", "ablation", "--only", "k = 20", "--out", tmp_path)
+    assert _run(capsys, *asked)[0] == 0
+    (run,) = (tmp_path / "runs").iterdir()
+    (run / RESULT).write_text('{"versions": 3}')
+    code, _, err = _run(capsys, *asked)
+    assert (code, err) == (2, f"sbeed: '{run / RESULT}' is no result of ours\n")
+
+
 def test_what_no_panel_has_is_not_run(capsys, tmp_path):
     code, _, err = _run(capsys, "figure", "ablation", "--only", "k", "lam = 0.01", "--out", tmp_path / "none")
     assert (code, err) == (2, "sbeed: --only: nothing there is all of this\n")
@@ -95,7 +115,7 @@ def test_runs_that_could_not_be_finished_are_said_and_the_others_are_there(capsy
     code, _, err = _run(capsys, "figure", "ablation", "--only", "k", "--out", tmp_path / "k")
     assert code == 3
     assert err.splitlines()[-1].startswith(
-        "sbeed: 4 runs could not be finished; the first: Swimmer-v5 k = 1 seed 0 in "
+        "sbeed: 4 runs could not be finished; the first: Swimmer-v5 (k) k = 1 seed 0 in "
     )
     assert err.endswith("the floor is gone\n")
 
@@ -119,6 +139,7 @@ def test_an_interrupted_figure_says_how_it_goes_on(capsys, tmp_path, monkeypatch
             "figure ablation --only Hopper-v5",
             "--only: nothing there is named 'Hopper-v5'; choose from 'Swimmer-v5', 'lam', 'eta', 'k'",
         ),
+        ("figure on-policy --together", "--together: on-policy seeds are trained alone"),
         ("figure ablation --seed 3", "--seed: is for the theory's figure; --seeds says how many runs a curve has"),
         ("figure theory --executor ray", "--executor: the theory's figure has no runs"),
         ("figure on-policy --seeds 0", "--seeds: must lie in 1..1000, got 0"),

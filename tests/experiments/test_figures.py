@@ -84,7 +84,13 @@ def test_curves_of_a_panel_have_the_same_task_and_steps(figure):
         assert panel.curves[0].spec.steps >= 1_000_000
 
 
-def test_the_ablation_has_the_papers_grids_and_the_presets_run_in_every_panel():
+@pytest.mark.parametrize("figure", ALL, ids=lambda figure: figure.name)
+def test_no_two_runs_have_one_title(figure):
+    titles = [title for title, _ in runs_of(figure, 2)]
+    assert len(set(titles)) == len(titles)
+
+
+def test_the_ablation_has_the_papers_grids_around_the_preset():
     for panel in ablation.FIGURE.panels:
         name, _, rest = panel.name.partition(", ")
         values = [curve.spec.fields[name] for curve in panel.curves]
@@ -117,12 +123,12 @@ def test_on_policy_iterations_are_of_52_trajectories():
         assert config.get("on_policy", True)
 
 
-def test_on_policy_all_have_one_policy_and_one_step():
+def test_on_policy_all_have_one_policy_and_one_cap_on_its_step():
     same = ("policy", "features", "gamma", "initial_std", "kl_radius", "fisher_ridge", "replay_capacity")
     for panel in on_policy.FIGURE.panels:
         configs = [_config(curve.spec) for curve in panel.curves]
         assert len({tuple(config[name] for name in same) for config in configs}) == 1
-        assert configs[0]["pi_batch_size"] == configs[0]["replay_capacity"]  # what the others look at: the round
+        assert configs[0]["pi_batch_size"] == configs[0]["replay_capacity"]  # the others look at a whole round
 
 
 def test_off_policy_all_have_one_gamma_where_the_task_asks_for_one():

@@ -21,9 +21,10 @@ from rich.progress import Progress
 from sbeed.experiments import runner, worker
 from sbeed.experiments.executors import MEMORY, Local, Ray, Task, room
 from sbeed.experiments.progress import Bars
+from sbeed.experiments.results import RESULT
 from sbeed.experiments.runner import MOST_DEATHS, finish, run_figure
 from sbeed.experiments.spec import Curve, Figure, Panel, Run, arranged, describe, read_run, runs_of
-from sbeed.experiments.worker import RESULT, SPEC, Outcome, work, write_json
+from sbeed.experiments.worker import SPEC, Outcome, work, write_json
 from sbeed.training.checkpoints import steps_of
 from sbeed.training.run import RunSpec
 from sbeed.training.rundir import read_rows

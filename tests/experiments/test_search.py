@@ -16,9 +16,10 @@ from optuna.trial import TrialState
 from sbeed import cli
 from sbeed.agents.sbeed.grids import PAPER_GRIDS
 from sbeed.experiments import search
+from sbeed.experiments.results import RESULT
 from sbeed.experiments.search import Search, open_study, write_best
 from sbeed.experiments.space import fields_of, paper_space, read_space
-from sbeed.experiments.worker import RESULT, Outcome, write_json
+from sbeed.experiments.worker import Outcome, write_json
 from sbeed.training.lock import locked
 from sbeed.training.run import RunSpec
 from sbeed.training.rundir import read_config

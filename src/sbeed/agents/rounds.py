@@ -16,8 +16,8 @@ from sbeed.types import Array, EnvSpec, Key
 
 TRAJECTORIES = 52
 CHUNK = 200  # steps between two looks at how many trajectories have ended: a round has up to so many more
-# How far pi goes in a round of the paper's comparison. One for all, as there, so that only what they step along
-# differs; which one: docs/experiments.md, "One step for all".
+# How far pi may go in a round of the paper's comparison. One cap for all, as there all have one step size; which one:
+# docs/experiments.md, "One step for all".
 STEP: dict[str, Any] = {"kl_radius": 0.05, "fisher_ridge": 0.1}
 
 

@@ -85,8 +85,10 @@ class Figure:
         )
         figure, seeds = self._figure()
         require("--together", not self.together or self.executor == "local", "is for --executor local")
+        alone = self.name == "on-policy"  # members would wait for the one whose trajectories take longest
+        require("--together", not (self.together and alone), "on-policy seeds are trained alone")
         make_directory("--out", out)
-        from sbeed.experiments import runner
+        from sbeed.experiments import results, runner
         from sbeed.experiments.progress import bars
         from sbeed.training.lock import locked
 
@@ -106,8 +108,9 @@ class Figure:
                 only=self.only or (),
                 together=self.together,
             )
-        for path in (out / runner.FIGURE, *_draw(out)):
-            print(path)
+        with complaints(ValueError, OSError):
+            drawn = _draw(out)
+        print("\n".join(str(path) for path in (out / results.FIGURE, *drawn)))
         if failures:
             raise UserError(f"{len(failures)} runs could not be finished; the first: {failures[0]}", ENVIRONMENT_FAULT)
         return 0

@@ -13,11 +13,12 @@ from sbeed.experiments.tables import table
 
 Rows = Sequence[Mapping[str, Any]]
 SAMPLED = ", sampled"  # beside the exact one of the same name
+TITLE = "The paper's point in four panels"
 
 
 def sections(results: Results) -> list[tuple[str, str, Markup]]:
     """id, title and content of each."""
-    found = [("theory", "The paper's point in four panels", _theory(results.theory))] if results.theory else []
+    found = [("theory", TITLE, _theory(results.theory))] if results.theory else []
     return [*found, ("claims", "The laboratory's claims", _claims(results.claims))]
 
 
@@ -29,8 +30,7 @@ def _theory(rows: Rows) -> Markup:
         _chart(rows, "c", "Baird's star: error", "iteration", "Bellman error", log="y", only=": Bellman error"),
         _chart(rows, "d", "More data, less error", "steps of the path", "error of V", log="xy"),
     )
-    title = element("h2", "The paper's point in four panels")
-    return element("section", title, element("div", *charts, class_="panels"), id="theory")
+    return element("section", element("h2", TITLE), element("div", *charts, class_="panels"), id="theory")
 
 
 def _chart(rows: Rows, panel: str, title: str, xlabel: str, ylabel: str, log: str = "", only: str = "") -> Markup:

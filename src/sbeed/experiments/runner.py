@@ -13,14 +13,14 @@ from sbeed.agents.knobs import with_fields
 from sbeed.agents.registry import find
 from sbeed.experiments.executors import Executor, Task
 from sbeed.experiments.machine import machine
+from sbeed.experiments.results import FIGURE, RESULT, RUNS
 from sbeed.experiments.spec import Figure, Places, Run, among, arranged, chosen, places_of, read_run, runs_of, shown
-from sbeed.experiments.worker import PROGRESS, RESULT, SPEC, write_json
+from sbeed.experiments.worker import PROGRESS, SPEC, write_json
 from sbeed.training import rundir, tensors
 from sbeed.training.checkpoints import steps_of
 from sbeed.training.run import RunSpec
 from sbeed.training.sources import spec_of
 
-FIGURE, RUNS = "figure.json", "runs"
 MOST_DEATHS = 10  # of a run, one after the other, without a new checkpoint
 LOOK = 0.5  # seconds between two looks at what is running
 
@@ -55,6 +55,8 @@ def run_figure(
     """
     path, began = out / FIGURE, time.perf_counter()
     there = _earlier(path, figure.name, scale)
+    if (out / RUNS).is_symlink():  # no reader would follow it
+        raise ValueError(f"'{out / RUNS}' is a link, which may lead anywhere")
     (out / RUNS).mkdir(exist_ok=True)
     part, done = chosen(figure, only), done_in(out / RUNS)
     holding = arranged(part, seeds, together=together, done=done)

@@ -21,10 +21,11 @@ from sbeed.agents.registry import find
 from sbeed.experiments import runner
 from sbeed.experiments.executors import Executor, Task
 from sbeed.experiments.journal import open_journal
-from sbeed.experiments.runner import RUNS, Deaths, Show, is_done, step_of
+from sbeed.experiments.results import RESULT, RUNS
+from sbeed.experiments.runner import Deaths, Show, is_done, step_of
 from sbeed.experiments.space import Space, fields_of
 from sbeed.experiments.spec import Run
-from sbeed.experiments.worker import RESULT, Outcome
+from sbeed.experiments.worker import Outcome
 from sbeed.training.checkpoints import CHECKPOINTS, REPLAY
 from sbeed.training.lock import locked
 from sbeed.training.run import RunSpec

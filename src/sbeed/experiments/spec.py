@@ -58,17 +58,28 @@ class Curve(NamedTuple):
     spec: RunSpec
 
 
+Axis = Literal["step", "iteration"]
+
+
 class Panel(NamedTuple):
     name: str
     env: str
     curves: tuple[Curve, ...]
-    x: Literal["step", "iteration"] = "step"
+    x: Axis = "step"
 
 
 class Figure(NamedTuple):
     name: str
     title: str
     panels: tuple[Panel, ...]
+
+
+def panel_per_task(
+    tasks: Iterable[str], labels: Collection[str], curve: Callable[[str, str], Curve], over: Iterable[Axis]
+) -> tuple[Panel, ...]:
+    """Over each axis a panel for every task, with `curve(task, label)` for every label."""
+    tasks = tuple(tasks)
+    return tuple(Panel(task, task, tuple(curve(task, label) for label in labels), x) for x in over for task in tasks)
 
 
 def places_in(figure: Figure) -> list[str]:
@@ -116,9 +127,10 @@ def runs_of(figure: Figure, seeds: int, holding: Holding = Run) -> list[tuple[st
     found: dict[str, tuple[str, Run]] = {}
     for seed in range(seeds):
         for panel in figure.panels:
+            place = panel.env if panel.name == panel.env else f"{panel.env} ({panel.name})"
             for curve in panel.curves:
                 run = holding(curve.spec, seed)
-                title = f"{panel.env} {curve.label} " + (f"seed {seed}" if run.members == 1 else f"{run.members} seeds")
+                title = f"{place} {curve.label} " + (f"seed {seed}" if run.members == 1 else f"{run.members} seeds")
                 found.setdefault(run.id, (title, run))
     return list(found.values())
 

@@ -13,6 +13,7 @@ from gymnasium.error import Error as GymnasiumError
 from sbeed.about import read_task
 from sbeed.envs.base import EnvironmentFault
 from sbeed.experiments.machine import machine_and_device
+from sbeed.experiments.results import RESULT
 from sbeed.experiments.spec import Run, describe, read_run
 from sbeed.recording import pursue, record
 from sbeed.training import rundir, tensors
@@ -22,7 +23,7 @@ from sbeed.training.run import make_trainer
 from sbeed.training.rundir import RunDir
 from sbeed.training.trainer import Trainer
 
-SPEC, RESULT, PROGRESS = "spec.json", "result.json", "progress"
+SPEC, PROGRESS = "spec.json", "progress"
 FAILED, STOPPED = 3, 143  # exit codes
 
 

@@ -1,8 +1,6 @@
 """fig:offpolicy_comparison: SBEED and what it is compared with, each as recommended, and SBEED as in the paper too."""
 
-from typing import Literal
-
-from sbeed.experiments.spec import Curve, Figure, Panel
+from sbeed.experiments.spec import Curve, Figure, panel_per_task
 from sbeed.training.run import RunSpec
 
 TASKS = ("Pendulum-v1", "InvertedDoublePendulum-v5", "HalfCheetah-v5", "Swimmer-v5", "Hopper-v5")
@@ -24,9 +22,8 @@ def _curve(task: str, label: str) -> Curve:
     return Curve(label, RunSpec(task, agent, preset, fields=gamma, checkpoint_every=10_000))
 
 
-AXES: tuple[Literal["step", "iteration"], ...] = ("step", "iteration")  # the second is the paper's
 FIGURE = Figure(
     "off-policy",
     "Off-policy comparison",
-    tuple(Panel(task, task, tuple(_curve(task, label) for label in PRESETS), x) for x in AXES for task in TASKS),
+    panel_per_task(TASKS, PRESETS, _curve, over=("step", "iteration")),  # the second is the paper's
 )

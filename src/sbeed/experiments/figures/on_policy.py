@@ -1,10 +1,8 @@
 """fig:onpolicy_comparison: SBEED, TRPO and Dual-AC on data of their own policy, 52 trajectories an iteration."""
 
-from typing import Literal
-
 from sbeed.agents.rounds import TRAJECTORIES
 from sbeed.experiments.figures.off_policy import TASKS
-from sbeed.experiments.spec import Curve, Figure, Panel
+from sbeed.experiments.spec import Curve, Figure, panel_per_task
 from sbeed.training.run import RunSpec
 
 STEPS = 2_000_000
@@ -25,9 +23,8 @@ def _curve(task: str, label: str) -> Curve:
     return Curve(label, spec)
 
 
-AXES: tuple[Literal["step", "iteration"], ...] = ("iteration", "step")  # the first is the paper's
 FIGURE = Figure(
     "on-policy",
     "On-policy comparison",
-    tuple(Panel(task, task, tuple(_curve(task, label) for label in PRESETS), x) for x in AXES for task in TASKS),
+    panel_per_task(TASKS, PRESETS, _curve, over=("iteration", "step")),  # the first is the paper's
 )
