@@ -137,7 +137,8 @@ def test_an_interrupted_figure_says_how_it_goes_on(capsys, tmp_path, monkeypatch
         ("figure nope", "ablation"),
         (
             "figure ablation --only Hopper-v5",
-            "--only: nothing there is named 'Hopper-v5'; choose from 'Swimmer-v5', 'lam', 'eta', 'k'",
+            "--only: nothing there is named 'Hopper-v5'; choose from 'Swimmer-v5', 'lam', 'eta', 'k', "
+            "'lam, others best', 'eta, others best', 'k, others best', 'eta, kappa = 1'",
         ),
         ("figure on-policy --together", "--together: on-policy seeds are trained alone"),
         ("figure ablation --seed 3", "--seed: is for the theory's figure; --seeds says how many runs a curve has"),

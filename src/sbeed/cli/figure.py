@@ -85,8 +85,6 @@ class Figure:
         )
         figure, seeds = self._figure()
         require("--together", not self.together or self.executor == "local", "is for --executor local")
-        alone = self.name == "on-policy"  # members would wait for the one whose trajectories take longest
-        require("--together", not (self.together and alone), "on-policy seeds are trained alone")
         make_directory("--out", out)
         from sbeed.experiments import results, runner
         from sbeed.experiments.progress import bars
@@ -119,7 +117,7 @@ class Figure:
         """All of it, of which --only names something, and how many seeds a curve has."""
         from sbeed.experiments.figures import ablation, off_policy, on_policy
         from sbeed.experiments.figures.scales import SCALES, at_scale
-        from sbeed.experiments.spec import chosen, labels_in, places_in
+        from sbeed.experiments.spec import chosen, labels_in, places_in, trains_alone
 
         figure = {module.FIGURE.name: module.FIGURE for module in (ablation, off_policy, on_policy)}[self.name]
         names = [*places_in(figure), *labels_in(figure)]
@@ -128,6 +126,8 @@ class Figure:
         for name in self.only or ():
             require("--only", name in names, f"nothing there is named '{name}'; choose from {known}")
         require("--only", chosen(figure, self.only or ()).panels != (), "nothing there is all of this")
+        alone = all(trains_alone(curve.spec) for panel in figure.panels for curve in panel.curves)
+        require("--together", not (self.together and alone), f"{self.name} seeds are trained alone")
         return at_scale(figure, self.scale), self.seeds or SCALES[self.scale].seeds
 
 

@@ -75,10 +75,9 @@ class Figure(NamedTuple):
 
 
 def panel_per_task(
-    tasks: Iterable[str], labels: Collection[str], curve: Callable[[str, str], Curve], over: Iterable[Axis]
+    tasks: Collection[str], labels: Collection[str], curve: Callable[[str, str], Curve], over: Iterable[Axis]
 ) -> tuple[Panel, ...]:
     """Over each axis a panel for every task, with `curve(task, label)` for every label."""
-    tasks = tuple(tasks)
     return tuple(Panel(task, task, tuple(curve(task, label) for label in labels), x) for x in over for task in tasks)
 
 
@@ -103,20 +102,23 @@ def chosen(figure: Figure, names: Collection[str]) -> Figure:
     return figure._replace(panels=tuple(panel for panel in panels if panel.curves))
 
 
+def trains_alone(spec: RunSpec) -> bool:
+    """Rounds are whole trajectories: in a population all would wait for the member whose take longest."""
+    return spec.fields.get("trajectories_per_iteration") is not None
+
+
 Holding = Callable[[RunSpec, int], Run]  # the run of a spec that has this seed; `Run` itself: one of its own
 
 
 def arranged(figure: Figure, seeds: int, *, together: bool = False, done: Iterable[Run] = ()) -> Holding:
     """Who has each seed of each curve: who has it already, else a run of its own.
 
-    together: else one population with the others that are still to do, if they come one after the other; not where
-    rounds are whole trajectories, for in a population all wait for the member whose trajectories take longest.
+    together: else one population with the others that are still to do, if they come one after the other.
     """
     holders = {Run(run.spec, seed).id: run for run in done for seed in run.seeds}
     for spec in (curve.spec for panel in figure.panels for curve in panel.curves):
         left = [seed for seed in range(seeds) if Run(spec, seed).id not in holders]
-        alone = not together or spec.fields.get("trajectories_per_iteration") is not None
-        if not alone and left and left[-1] - left[0] + 1 == len(left):
+        if together and not trains_alone(spec) and left and left[-1] - left[0] + 1 == len(left):
             population = Run(spec, left[0], len(left))
             holders |= {Run(spec, seed).id: population for seed in left}
     return lambda spec, seed: holders.get((own := Run(spec, seed)).id, own)
