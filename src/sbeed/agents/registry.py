@@ -3,11 +3,12 @@
 from sbeed.agents.base import Agent
 from sbeed.agents.ddpg.agent import DDPG
 from sbeed.agents.dual_ac.agent import DUAL_AC
+from sbeed.agents.q_sbeed.agent import Q_SBEED
 from sbeed.agents.sac.agent import SAC
 from sbeed.agents.sbeed.agent import PCL, SBEED
 from sbeed.agents.trpo.agent import TRPO
 
-AGENTS: dict[str, Agent] = {agent.name: agent for agent in (SBEED, PCL, TRPO, DUAL_AC, DDPG, SAC)}
+AGENTS: dict[str, Agent] = {agent.name: agent for agent in (SBEED, Q_SBEED, PCL, TRPO, DUAL_AC, DDPG, SAC)}
 
 
 def find(name: str) -> Agent:

@@ -68,6 +68,22 @@ def mlp(
     return features @ weights[-1] + biases[-1]
 
 
+BATCH_NORMS = ("batch", "renorm")
+EPSILON = 1e-5
+
+
+def batch_norm(z: AnyArray, mean: AnyArray, var: AnyArray, gain: AnyArray, shift: AnyArray, xp: Numpy) -> AnyArray:
+    """(z - mean) / std * gain + shift, by statistics of other rows.   [..., width] -> [..., width]"""
+    return (z - mean) * (gain / xp.sqrt(var + EPSILON)) + shift
+
+
+def row_norm(z: AnyArray, norm: str, gain: AnyArray, shift: AnyArray, xp: Numpy) -> AnyArray:
+    """Each row over its own deviation ("layer") or its root mean square ("rms"), times gain, plus shift."""
+    if norm == "layer":
+        z = z - z.mean(-1, keepdims=True)
+    return z / xp.sqrt((z * z).mean(-1, keepdims=True) + EPSILON) * gain + shift
+
+
 def mean_and_log_std(outputs: AnyArray, low: float, high: float, xp: Numpy) -> tuple[AnyArray, AnyArray]:
     """The halves of a network's outputs, the second bounded to (low, high).   [..., 2 A] -> [..., A], [..., A]"""
     actions = outputs.shape[-1] // 2

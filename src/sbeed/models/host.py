@@ -124,6 +124,33 @@ def network(
     return forward.mlp(weights, biases, obs, activation=activation, layer_norm=layer_norm, xp=np)
 
 
+def least_of_networks(networks: list[Callable], lam: float, prior: Callable | None, obs: np.ndarray) -> np.ndarray:
+    """`outputs` of pi_Q: the smaller of the networks' values over lam, plus the prior's log-probabilities if any."""
+    least = networks[0](obs)
+    for net in networks[1:]:
+        least = np.minimum(least, net(obs))
+    logits = least / np.float32(lam)
+    return logits if prior is None else logits + log_softmax(prior(obs))
+
+
+def log_softmax(logits: np.ndarray) -> np.ndarray:
+    shifted = logits - logits.max(-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+
+
+def normalized_network(
+    weights: list[np.ndarray],
+    biases: list[np.ndarray],
+    norm: str,
+    scales: list[tuple[np.ndarray, ...]],
+    obs: np.ndarray,
+) -> np.ndarray:
+    """A relu network whose hidden layers are normalised row by row; scales: the gain and shift of each."""
+    for W, b, (gain, shift) in zip(weights, biases, scales):
+        obs = np.maximum(forward.row_norm(obs @ W + b, norm, gain, shift, np), 0)
+    return obs @ weights[-1] + biases[-1]
+
+
 def mean_and_std(net: Callable, low: float, high: float, obs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """`outputs` of a Gaussian whose network gives both."""
     mean, log_std = forward.mean_and_log_std(net(obs), low, high, np)

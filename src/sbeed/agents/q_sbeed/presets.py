@@ -1,0 +1,25 @@
+"""The settings with names."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from sbeed.agents.q_sbeed.config import QConfig
+from sbeed.types import EnvSpec
+
+
+def default(spec: EnvSpec) -> QConfig:
+    """What we recommend: one setting for all boxes of actions, one for all discrete ones."""
+    if spec.action_kind == "box":
+        return QConfig()
+    return QConfig(
+        lam=0.1, entropy_target=0.25, hidden=(64, 64), warmup=1_000, average_rate=0.005, normalize_rewards=False
+    )
+
+
+def offline(spec: EnvSpec) -> QConfig:
+    """For a fixed dataset: entropy is relative to a clone of the policy that collected it."""
+    near = replace(default(spec), prior="behaviour")
+    return replace(near, adapt_lam=False, lam=0.4, clone_steps=20_000)
+
+
+PRESETS: dict[str, Callable[[EnvSpec], QConfig]] = {"default": default, "offline": offline}
