@@ -77,7 +77,9 @@ def test_every_label_that_the_code_cites_is_in_the_paper():
             assert label in PAPER, f"{path.name} cites {label}"
 
 
-@pytest.mark.parametrize("module", ["agents.sbeed.equations", "theory.operators", "theory.exact"])
+@pytest.mark.parametrize(
+    "module", ["agents.sbeed.equations", "agents.q_sbeed.equations", "theory.operators", "theory.exact"]
+)
 def test_a_function_that_cites_an_equation_stands_in_its_row(module):
     for name, function in vars(importlib.import_module(f"sbeed.{module}")).items():
         cited = re.findall(r"\[paper: ([^\]]*)\]", getattr(function, "__doc__", None) or "")

@@ -92,3 +92,10 @@ def draw(mdp: FiniteMDP, key: Key) -> Draw:
     lam = 0.05 ** uniform[0]
     V, logits = 10 * uniform[1 : 1 + states] - 5, 6 * uniform[1 + states :].reshape(states, actions) - 3
     return Draw(lam, V, logits)
+
+
+def central_differences(f: Callable[[Array], Array], x: Array, h: float = 1e-5) -> Array:
+    """The derivative of f, a number or an array, along every coordinate of x, up to O(h^2).   [*x] -> [*f, *x]"""
+    steps = h * jnp.eye(x.size).reshape(-1, *x.shape)
+    slopes = jax.vmap(lambda e: (f(x + e) - f(x - e)) / (2 * h), out_axes=-1)(steps)
+    return slopes.reshape(*slopes.shape[:-1], *x.shape)

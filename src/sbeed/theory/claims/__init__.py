@@ -1,4 +1,4 @@
-"""Statements of the paper, one file each, in its order."""
+"""Statements of the paper, one file each, in its order; those of its loss in Q-coordinates stand together."""
 
 from sbeed.theory.claim import Statement
 from sbeed.theory.claims import (
@@ -20,6 +20,11 @@ from sbeed.theory.claims import (
     multi_step_scale,
     natural_gradient,
     primal_gradient,
+    q_coordinates,
+    q_envelope,
+    q_gradient,
+    q_path_consistency,
+    q_same_optimum,
     random_iterate,
     rho_substitution,
     sampled_optimum,
@@ -57,6 +62,12 @@ STATEMENTS: tuple[Statement, ...] = (
     multi_step_scale.STATEMENT,
     what_rho_sees.STATEMENT,
     trace_consistency.STATEMENT,
+    # The same loss in Q-coordinates, which the paper does not have
+    q_coordinates.STATEMENT,
+    q_envelope.STATEMENT,
+    q_gradient.STATEMENT,
+    q_path_consistency.STATEMENT,
+    q_same_optimum.STATEMENT,
     # The algorithms
     tabular_optimum.STATEMENT,
     sampled_optimum.STATEMENT,

@@ -1,5 +1,6 @@
 """Multi-step consistency."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import jax
@@ -45,7 +46,7 @@ def check(mdp: FiniteMDP, key: Key) -> Claim:
         equal(fixed[0], 0.0),
         equal(nu[0], 0.0),
         equal(L_1, nu**2 @ p.weight),  # so zero at the optimum, and free of variance anywhere
-        *(telescope(mdp, repeated(p, x, mdp), one_step, k) for x, k in zip(fixed[1], STEPS)),
+        *(telescope(repeated(p, x, mdp), one_step, k, repeating(mdp)) for x, k in zip(fixed[1], STEPS)),
         *(at_most(distance, reach(mdp, x, k)) for x, k in zip(fixed[1], STEPS)),
     )
 
@@ -61,18 +62,20 @@ def repeated(p: Paths, x: Array, mdp: FiniteMDP) -> Array:
     return x[np.flatnonzero(same_action & one_of_each)].reshape(mdp.states, mdp.actions)
 
 
-def telescope(mdp: FiniteMDP, errors: Array, one_step: Array, k: int, decay: Scalar = 1.0) -> Claim:
-    """(I - C) E = (I - C^k) e, C = decay gamma P_a: k-step errors E and one-step errors e of each action a, repeated.
+def repeating(mdp: FiniteMDP, decay: Scalar = 1.0) -> Callable[[Array], Array]:
+    """C = decay gamma P_a for each action a, repeated.   [S, A] -> [S, A]"""
+    return lambda x: decay * mdp.gamma * jnp.einsum("sat,ta->sa", mdp.P, x)
+
+
+def telescope(errors: Array, one_step: Array, k: int, carried: Callable[[Array], Array]) -> Claim:
+    """(I - C) E = (I - C^k) e: k-step errors E and one-step errors e, which C carries one step back.
 
     Both matrices are invertible, C's eigenvalues lying inside the unit circle, so E = 0 implies e = 0.
     """
-
-    def carried(x: Array, times: int) -> Array:
-        for _ in range(times):
-            x = decay * mdp.gamma * jnp.einsum("sat,ta->sa", mdp.P, x)
-        return x
-
-    return equal(errors - carried(errors, 1), one_step - carried(one_step, k))
+    far = one_step
+    for _ in range(k):
+        far = carried(far)
+    return equal(errors - carried(errors), one_step - far)
 
 
 def counterexample() -> Claim:

@@ -7,7 +7,7 @@ from sbeed.agents.sbeed import equations
 from sbeed.envs.tabular import FiniteMDP, telling_actions
 from sbeed.theory import exact
 from sbeed.theory.claim import Claim, Statement, draw, equal, every
-from sbeed.theory.claims.multi_step_consistency import repeated, telescope
+from sbeed.theory.claims.multi_step_consistency import repeated, repeating, telescope
 from sbeed.theory.enumerate import given_actions, paths
 from sbeed.theory.operators import Optimum, soft_optimum
 from sbeed.types import Array, Key, Scalar
@@ -46,7 +46,7 @@ def _cut(mdp: FiniteMDP, both: Optimum, lam: Array, trace: Array) -> list[Claim]
         equal(open_loop[0], 0.0),
         equal(nu[0], 0.0),
         equal(L_1, equations.mean((nu**2).T, p.weight)),
-        telescope(mdp, repeated(p, open_loop[1], mdp), one_step, K, trace),
+        telescope(repeated(p, open_loop[1], mdp), one_step, K, repeating(mdp, trace)),
     ]
 
 
