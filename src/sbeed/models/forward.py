@@ -68,7 +68,6 @@ def mlp(
     return features @ weights[-1] + biases[-1]
 
 
-BATCH_NORMS = ("batch", "renorm")
 EPSILON = 1e-5
 
 

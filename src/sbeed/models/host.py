@@ -141,13 +141,13 @@ def log_softmax(logits: np.ndarray) -> np.ndarray:
 def normalized_network(
     weights: list[np.ndarray],
     biases: list[np.ndarray],
-    norm: str,
-    scales: list[tuple[np.ndarray, ...]],
+    norms: list[tuple[str, Any, Any]],
     obs: np.ndarray,
 ) -> np.ndarray:
-    """A relu network whose hidden layers are normalised row by row; scales: the gain and shift of each."""
-    for W, b, (gain, shift) in zip(weights, biases, scales):
-        obs = np.maximum(forward.row_norm(obs @ W + b, norm, gain, shift, np), 0)
+    """A relu network whose hidden layers may be normalised row by row; norms: the kind, gain and shift of each."""
+    for W, b, (norm, gain, shift) in zip(weights, biases, norms):
+        z = obs @ W + b
+        obs = np.maximum(z if norm == "none" else forward.row_norm(z, norm, gain, shift, np), 0)
     return obs @ weights[-1] + biases[-1]
 
 

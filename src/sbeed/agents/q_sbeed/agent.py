@@ -48,8 +48,8 @@ class Next(NamedTuple):
 class Errors(NamedTuple):
     """The arrays of a batch, for each twin."""
 
-    error: Array  # delta - Q(s_0, a_0): [twins, B]
-    q: Array  # Q(s_0, a_0): [twins, B]
+    error: Array  # delta - Q(s, a) of every start of every path: [twins, B k]
+    q: Array  # Q(s, a): [twins, B k]
     v_next: Array  # V(s'), of the smaller twin: [B, k]
     seen: duals.Seen
     statistics: Statistics
@@ -63,7 +63,8 @@ def iterate(config: QConfig, spec: EnvSpec, state: Learner, replay: Replay, key:
     state = state._replace(scales=scales.observe(config, state.scales, replay))
 
     def draw(k: Key) -> Transition:
-        batch = scales.scaled(config, state.scales, sample(replay, k, config.batch_size, config.k))
+        paths = sample(replay, k, config.batch_size // config.k, config.k)
+        batch = scales.scaled(config, state.scales, paths)
         return batch._replace(reward=batch.reward * config.return_scale) if config.normalize_rewards else batch
 
     def of_Q(carry: tuple[Learner, Learner], k: Key) -> tuple[tuple[Learner, Learner], tuple[Metrics, Array]]:
@@ -71,7 +72,7 @@ def iterate(config: QConfig, spec: EnvSpec, state: Learner, replay: Replay, key:
         k_batch, k_update = jax.random.split(k)
         batch = draw(k_batch)
         after, metrics = update_Q(config, spec, before, batch, k_update)
-        return (after, before), (metrics, batch.obs[:, 0])
+        return (after, before), (metrics, batch.obs)
 
     def of_both(carry: tuple[Learner, Learner], k: Key) -> tuple[tuple[Learner, Learner], Metrics]:
         k_Q, k_pi = jax.random.split(k)
@@ -113,8 +114,6 @@ def update_Q(config: QConfig, spec: EnvSpec, state: Learner, batch: Transition, 
     g, found = eqx.filter_grad(loss, has_aux=True)(state.Q)
     q, opt = stepped(_adam(config, config.Q_step_size), state.Q, state.opt["Q"], g)
     q = q.map(lambda net, met: net.taking_in(met), found.statistics)
-    if config.unit_weights:
-        q = q.map(lambda net: net.with_unit_weights())
     dual, dual_opt = duals.fitted(config, state.dual, state.opt["dual"], found.seen, found.error)
     state = state._replace(
         Q=q,
@@ -152,22 +151,21 @@ def errors(config: QConfig, state: Learner, q: ActionValues, batch: Transition, 
     action = None if after.action is None else _squashed(state, batch.action)
     now = _rows(q.inputs(batch.obs, action))
     then = _rows(q.inputs(batch.next_obs, after.action))
-    q_now, q_next, phi, statistics = q.joint(now, then, hold=config.hold_statistics)
+    q_now, q_next, phi, statistics = q.joint(now, then)
     shape = (q_now.shape[0], *batch.reward.shape)
     index = batch.action.astype(int) if after.action is None else jnp.zeros_like(batch.reward, int)
     q_now = jnp.take_along_axis(q_now.reshape(*shape, -1), index[None, ..., None], axis=-1)[..., 0]
     v_next = _value(state, after, q_next.reshape(*shape, -1))
     if state.Q_slow is not None:  # its value, with the gradient of Q's own
-        of_slow = state.Q_slow.joint(now, then, hold=True)[1]
+        of_slow = state.Q_slow.joint(now, then)[1]
         slow = _value(state, after, of_slow.reshape(*shape, -1))
         v_next = v_next + jax.lax.stop_gradient(slow - v_next)
     v_next = jnp.clip(v_next, -after.bound, after.bound)
     td = equations.td_error(batch.reward, v_next, q_now, batch.terminated, gamma=config.gamma)
-    error = equations.path_errors(td, batch.last, gamma=config.gamma, trace=config.trace)[..., 0]
-    first = phi.reshape(*shape, -1)[:, :, 0]
-    start = now.reshape(*batch.reward.shape, -1)[:, 0]
-    seen = duals.Seen(first, start, index[:, 0] if after.action is None else None)
-    return Errors(error, q_now[..., 0], v_next, seen, statistics)
+    error = equations.path_errors(td, batch.last, gamma=config.gamma, trace=config.trace)
+    seen = duals.Seen(phi, now, index.ravel() if after.action is None else None)
+    every_start = lambda x: x.reshape(len(x), -1)
+    return Errors(every_start(error), every_start(q_now), v_next, seen, statistics)
 
 
 def objective(config: QConfig, found: Errors, rho: Array) -> Array:

@@ -64,12 +64,11 @@ class QConfig:
     # The models
     hidden: tuple[int, ...] = knob((128, 128), "widths of the hidden layers", low=1, high=16_384, paper="64 64")
     twins: int = knob(2, "Q networks, of which the smaller value counts", low=1, high=2, paper="1")
-    norm: Literal["none", "layer", "rms", "batch", "renorm"] = knob(
-        "layer", "normalisation of Q's layers; batch and renorm use statistics of the joint pass over s and s'"
+    norm: Literal["none", "last", "layer", "rms", "batch"] = knob(
+        "last",
+        "normalisation of Q's hidden layers: a layer norm of the last one alone or of all, by each row's root mean "
+        "square, or by statistics of the joint pass over s and s'",
     )
-    norm_inputs: bool = knob(False, "normalise Q's inputs in the same way")
-    hold_statistics: bool = knob(True, "the gradient through V(s') does not flow through the statistics of a batch")
-    unit_weights: bool = knob(False, "keep every column of Q's hidden weights at its initial norm")
     normalize_observations: bool = knob(True, "by running mean and standard deviation", paper="not said")
     normalize_rewards: bool = knob(
         True, "so that the discounted return has a standard deviation of return_scale", paper="not said"

@@ -59,10 +59,11 @@ def init(config: QConfig, spec: EnvSpec, key: Key) -> Dual | None:
     if config.dual == "none":
         return None
     discrete = spec.action_kind == "discrete"
+    inputs = spec.observation_size + (0 if discrete else spec.action_size)
     outputs = spec.action_size if discrete else 1
     if config.dual != "net":
-        return Head(jnp.zeros((config.twins, config.hidden[-1] + 1, outputs), jnp.float32))
-    inputs = spec.observation_size + (0 if discrete else spec.action_size)
+        last_hidden = config.hidden[-1] if config.hidden else inputs
+        return Head(jnp.zeros((config.twins, last_hidden + 1, outputs), jnp.float32))
     make = lambda k: MLP((inputs, *config.hidden, outputs), key=k, layer_norm=config.norm != "none", last_scale=0.0)
     return Net(jax.vmap(make)(jax.random.split(key, config.twins)))
 
@@ -110,7 +111,7 @@ def solved(config: QConfig, dual: Head, seen: Seen, error: Array) -> Head:
 
     def solve(phi: Array, error: Array) -> Array:
         if seen.action is not None:  # each action has weights of its own
-            taken = jax.nn.one_hot(seen.action, dual.weights.shape[-1])
+            taken = jax.nn.one_hot(seen.action, dual.weights.shape[-1], dtype=phi.dtype)
             phi = (phi[:, :, None] * taken[:, None, :]).reshape(len(phi), -1)
         # A GPU's default product keeps three digits, and a Gram matrix of those need not be positive.
         gram = jnp.matmul(phi.T, phi, precision="highest") / len(phi)

@@ -44,6 +44,7 @@ def check(config: QConfig, spec: EnvSpec) -> None:
     check_ranges(config)
     rules = (
         ("k", config.k <= min(config.replay_capacity, config.warmup), "must not exceed warmup and replay_capacity"),
+        ("batch_size", config.batch_size % config.k == 0, f"must be a multiple of k, {config.k}"),
         ("eta", config.dual != "none" or config.eta == 0, "must be 0 where dual is none"),
         ("steps_per_iteration", config.steps_per_iteration <= config.replay_capacity, "must not exceed the replay"),
         (
@@ -51,7 +52,6 @@ def check(config: QConfig, spec: EnvSpec) -> None:
             config.updates_per_iteration % config.pi_every == 0,
             f"must be a multiple of pi_every, {config.pi_every}",
         ),
-        ("unit_weights", config.norm != "none" or not config.unit_weights, "needs a norm of Q's layers"),
     )
     for name, holds, complaint in rules:
         if not holds:
@@ -61,8 +61,6 @@ def check(config: QConfig, spec: EnvSpec) -> None:
 def init(config: QConfig, spec: EnvSpec, key: Key) -> Learner:
     k_pi, k_Q, k_dual = jax.random.split(key, 3)
     q = ActionValues(spec, hidden=config.hidden, norm=config.norm, twins=config.twins, key=k_Q)
-    if config.unit_weights:
-        q = q.map(lambda net: net.with_unit_weights())
     dual = duals.init(config, spec, k_dual)
     actor = _network_policy(config, spec, k_pi)
     pi = actor if spec.action_kind == "box" else None

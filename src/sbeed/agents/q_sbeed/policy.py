@@ -26,7 +26,7 @@ class PolicyOfQ(CategoricalPolicy):
         return equations.log_pi_of(self.Q(obs).min(0), lam=jax.numpy.exp(self.log_lam), prior=prior)
 
     def on_host(self) -> HostPolicy:
-        twins = self.Q.net.seen.shape[0]
+        twins = self.Q.net.passes.shape[0]
         networks = [_on_host(jax.tree.map(lambda x, i=i: np.array(x[i]), self.Q.net)) for i in range(twins)]
         prior = None if self.prior is None else self.prior.on_host().outputs
         actions = self.Q.net.net.biases[-1].shape[-1]
@@ -35,11 +35,9 @@ class PolicyOfQ(CategoricalPolicy):
 
 def _on_host(net: Any) -> Any:
     """One network in numpy; a batch norm by running statistics is part of its layer's weights."""
-    weights, biases = list(net.net.weights), list(net.net.biases)
-    if net.norm in forward.BATCH_NORMS:
-        for i, (mean, var) in enumerate(zip(*net.running)):
-            slope = net.gains[i] / np.sqrt(var + forward.EPSILON)
-            weights[i], biases[i] = weights[i] * slope, (biases[i] - mean) * slope + net.shifts[i]
-    if net.norm in ("none", *forward.BATCH_NORMS):
-        return partial(host.network, weights, biases, "relu", False)
-    return partial(host.normalized_network, weights, biases, net.norm, list(zip(net.gains, net.shifts)))
+    weights, biases, norms = list(net.net.weights), list(net.net.biases), list(zip(net.norms, net.gains, net.shifts))
+    for i, (mean, var) in enumerate(zip(*net.running)):
+        slope = net.gains[i] / np.sqrt(var + forward.EPSILON)
+        weights[i], biases[i] = weights[i] * slope, (biases[i] - mean) * slope + net.shifts[i]
+        norms[i] = ("none", None, None)
+    return partial(host.normalized_network, weights, biases, norms)
