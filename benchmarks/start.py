@@ -23,7 +23,7 @@ LIMITS = {"cold": 10.0, "warm": 3.0}
 
 
 def measure(quick: bool) -> list[Row]:
-    from sbeed.agents.sbeed.agent import SBEED
+    from sbeed.agents.registry import SBEED
     from sbeed.training.sources import spec_of
 
     config = SBEED.preset("default", spec_of(ENV))

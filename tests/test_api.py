@@ -14,7 +14,7 @@ from gymnasium import spaces
 import sbeed
 from sbeed import SBEED, DamagedModel, EnvironmentFault
 from sbeed.training import rundir
-from tests.tiny import TINY
+from tests.tiny import PAPER, TINY
 
 
 def _pendulum(**fields):
@@ -160,8 +160,11 @@ def test_evaluation_plays_the_deterministic_policy(trained):
     assert score.mean_return == pytest.approx(sum(score.returns) / 2)
 
 
-def test_discrete_observations_and_actions():
-    agent = SBEED("TabularPolicy", "FrozenLake-v1", **TINY).learn(20)
+@pytest.mark.parametrize(
+    ("policy", "fields"), [("MlpPolicy", {}), ("TabularPolicy", {"preset": "paper", **PAPER})], ids=["mlp", "table"]
+)
+def test_discrete_observations_and_actions(policy, fields):
+    agent = SBEED(policy, "FrozenLake-v1", **{**TINY, **fields}).learn(20)
     one, _ = agent.predict(5)
     assert one in agent.action_space
     assert one in range(4)  # it can be looked up in a dict, as FrozenLake does
@@ -327,13 +330,15 @@ def test_without_matplotlib_a_run_says_what_is_missing(tmp_path, monkeypatch):
     ("policy", "env", "fields", "words"),
     [
         ("LstmPolicy", "Pendulum-v1", {}, "policy: must be one of MlpPolicy"),
+        ("RbfPolicy", "Pendulum-v1", {}, "policy: the form of preset default has no such field; that of paper"),
+        ("MlpPolicy", "Pendulum-v1", {"V_step_size": 1.0}, "V_step_size: the form of preset default has no such field"),
         ("MlpPolicy", "Pendulum-v0.5", {}, "not a Gymnasium environment id"),
         ("MlpPolicy", "jax:nothing", {}, "not a JAX environment"),
         ("MlpPolicy", "Pendulum-v1", {"preset": "best"}, "preset: must be one of"),
         ("MlpPolicy", "Pendulum-v1", {"lamda": 0.1}, "lamda: no such field; did you mean lam"),
         ("MlpPolicy", "Pendulum-v1", {"lam": -1}, "lam: must lie in"),
         ("MlpPolicy", "Pendulum-v1", {"eta": 1.5}, "eta: must lie in"),
-        ("MlpPolicy", "Pendulum-v1", {"k": 101, "segment_length": 101}, "replay"),
+        ("MlpPolicy", "Pendulum-v1", {"k": 101}, "replay"),
         ("MlpPolicy", "Pendulum-v1", {"behaviour": "other"}, "behaviour: must be"),
         ("MlpPolicy", "Pendulum-v1", {"seed": -1}, "seed: must lie in [0, 2^32), got -1"),
         ("MlpPolicy", "Pendulum-v1", {"seed": 2**32}, "seed: must lie in"),

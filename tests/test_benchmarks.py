@@ -58,7 +58,8 @@ def test_a_goal_that_nobody_measured_is_on_the_page():
 def test_multiply_adds_by_hand_are_the_compilers():
     from benchmarks.systems import programs
 
-    from sbeed.agents.sbeed.agent import SBEED, update
+    from sbeed.agents.registry import SBEED
+    from sbeed.agents.sbeed.agent import update
     from sbeed.data import replay as ring
 
     config = programs.paper(features=1, k=10, trace=1.0, kappa=0.5, segment_length=64, batch_size=1024)

@@ -11,11 +11,10 @@ import pytest
 import yaml
 
 from sbeed import cli
-from sbeed.agents.configs import CONFIGS
-from sbeed.agents.registry import AGENTS
+from sbeed.agents.q_sbeed.config import QConfig
 from sbeed.agents.sbeed.config import SBEEDConfig
 from sbeed.cli.flags import spell_out, switches
-from sbeed.cli.train import chosen_agent
+from sbeed.cli.train import chosen
 from sbeed.training import rundir
 
 # The same sizes as in test_api: compiled once if both run in one process.
@@ -64,7 +63,7 @@ def test_a_run_leaves_settings_rows_models_and_a_curve(run):
         assert name in rows[-1]
     settings = yaml.safe_load((run / "config.yaml").read_text())
     assert settings["hidden"] == [4]
-    assert set(SBEEDConfig.__dataclass_fields__) <= set(settings)
+    assert set(QConfig.__dataclass_fields__) <= set(settings)
     assert (run / "curve.png").stat().st_size > 5000
 
 
@@ -96,35 +95,49 @@ def test_a_run_can_be_asked_for_again_by_its_config_file(run, tmp_path, capsys):
 
 
 def test_flags_win_over_the_file_and_the_file_over_the_preset(tmp_path, capsys):
-    (tmp_path / "own.json").write_text(json.dumps({"env": "Pendulum-v1", "lam": 0.5, "eta": 0.25, "squash": False}))
+    (tmp_path / "own.json").write_text(json.dumps({"env": "Pendulum-v1", "lam": 0.5, "eta": 0.25, "adapt_lam": False}))
     out = tmp_path / "run"
-    args = ["--config", tmp_path / "own.json", "--lam", 0.125, "--layer-norm", "--steps", 8, *TINY, "--out", out]
+    args = ["--config", tmp_path / "own.json", "--lam", 0.125, "--slow-copy", "--steps", 8, *TINY, "--out", out]
     code, _, _ = _run(capsys, "train", *args)
     settings = yaml.safe_load((out / "config.yaml").read_text())
     assert code == 0
-    assert [settings[name] for name in ("lam", "eta", "squash", "layer_norm")] == [0.125, 0.25, False, True]
+    assert [settings[name] for name in ("lam", "eta", "adapt_lam", "slow_copy")] == [0.125, 0.25, False, True]
 
 
-def test_a_flag_or_a_file_chooses_the_algorithm(tmp_path):
-    (tmp_path / "own.yaml").write_text("agent: pcl")
+def test_a_flag_or_a_file_chooses_the_algorithm_and_the_preset(tmp_path):
+    (tmp_path / "own.yaml").write_text("agent: pcl\npreset: paper")
     own = ["--config", str(tmp_path / "own.yaml")]
-    assert [chosen_agent(args) for args in ([], own, ["--agent=pcl"], [*own, "--agent", "sbeed"])] == [
-        "sbeed", "pcl", "pcl", "sbeed",
+    asked = ([], own, ["--agent=pcl"], [*own, "--agent", "sbeed"], [*own, "--preset=default"], ["--preset", "offline"])
+    assert [chosen(args) for args in asked] == [
+        ("sbeed", ""), ("pcl", "paper"), ("pcl", ""), ("sbeed", "paper"), ("pcl", "default"), ("sbeed", "offline"),
     ]  # fmt: skip
-    assert set(CONFIGS) == set(AGENTS)
+
+
+def test_a_file_of_settings_of_the_other_form_is_read_with_its_preset(tmp_path, capsys):
+    sizes = {"batch_size": 16, "features": 4, "k": 2, "segment_length": 8, "pi_batch_size": 8, "replay_capacity": 64}
+    rounds = {"warmup": 16, "steps_per_iteration": 8, "updates_per_iteration": 1, "hidden": [4]}
+    settings = {"env": "Pendulum-v1", "preset": "paper", "kappa": 0.5, **sizes, **rounds}
+    (tmp_path / "own.yaml").write_text(yaml.safe_dump(settings))
+    looks = ["--episodes", 1, "--final-episodes", 1, "--steps", 24]
+    args = ["--config", tmp_path / "own.yaml", "--V-step-size", 0.5, *looks, "--out", tmp_path / "run"]
+    code, _, err = _run(capsys, "train", *args)
+    assert (code, err) == (0, "")
+    found = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())
+    assert [found[name] for name in ("preset", "kappa", "V_step_size")] == ["paper", 0.5, 0.5]
 
 
 def test_switches_are_spelled_out():
     names = switches(SBEEDConfig)
-    assert spell_out(["train", "--no-squash", "--layer_norm", "--lam", "1"], names) == [
-        "train", "--squash", "False", "--layer-norm", "True", "--lam", "1",
+    assert spell_out(["train", "--no-squash", "--all_starts", "--lam", "1"], names) == [
+        "train", "--squash", "False", "--all-starts", "True", "--lam", "1",
     ]  # fmt: skip
     assert spell_out(["--squash", "False"], names) == ["--squash", "False"]
 
 
-def test_every_field_is_a_line_of_help(capsys):
-    _, out, _ = _run(capsys, "train", "--help")
-    for name in SBEEDConfig.__dataclass_fields__:
+@pytest.mark.parametrize(("args", "config"), [([], QConfig), (["--preset", "paper"], SBEEDConfig)], ids=str)
+def test_every_field_is_a_line_of_help(capsys, args, config):
+    _, out, _ = _run(capsys, "train", *args, "--help")
+    for name in config.__dataclass_fields__:
         assert f"--{name.replace('_', '-')}" in out
     assert "[0, 1]" in out
     assert "paper: .995" in out
@@ -144,8 +157,8 @@ def test_every_field_is_a_line_of_help(capsys):
         (["--hidden", "x"], ["--hidden: got 'x'; --hidden INT"]),
         (["--entropy-target", "nan"], ["--entropy-target: must lie in (-inf, inf)"]),
         (["--eta", "1.5"], ["--eta: ", "[0, 1]", "1.5"]),
-        (["--env", "Pendulum-v1", "--k", "200", "--segment-length", "200"], ["--k: ", "replay", "200"]),
-        (["--dual", "nothing"], ["--dual", "nothing", "critic"]),
+        (["--env", "Pendulum-v1", "--k", "200"], ["--k: ", "replay", "200"]),
+        (["--dual", "nothing"], ["--dual", "nothing", "head"]),
         (["--agent", "dqn"], ["--agent: ", "dqn", "sbeed"]),
         (["--env", "Pendulum-v1", "--preset", "best"], ["--preset: ", "best", "paper"]),
         (["--steps", "0"], ["--steps: "]),
@@ -155,6 +168,10 @@ def test_every_field_is_a_line_of_help(capsys):
         (["--env", "Pendulum-v1", "--workers", "-1"], ["--workers: "]),
         (["--env", "jax:pendulum", "--noise", "1"], ["--noise: ", "Gymnasium"]),
         (["--lamb", "1"], ["--lamb", "--lam"]),
+        (["--V-step-size", "1"], ["--V-step-size: the form of preset default", "that of paper, paper-on-policy has"]),
+        (["--no-squash"], ["--no-squash: the form of preset default", "that of paper, paper-on-policy has"]),
+        (["--preset", "paper", "--dual-ridge=1"], ["--dual-ridge: the form of preset paper", "that of default has"]),
+        (["--V-actions", "both"], ["--V-actions: is a setting of sbeed 0.1", "train again with this version"]),
         (["--config", "nowhere.yaml"], ["nowhere.yaml"]),
     ],
 )
@@ -174,6 +191,11 @@ def test_wrong_input_gets_one_line_and_leaves_nothing(capsys, tmp_path, args, wo
     [
         ("lam: -1", "lam: must lie"),
         ("lamb: 1", "did you mean lam"),
+        ("V_step_size: 1", "V_step_size: the form of preset default has no such field; that of paper, paper-on-policy"),
+        (
+            "V_actions: policy",
+            "V_actions: is a setting of sbeed 0.1, whose sbeed and pcl are no longer there: train again",
+        ),
         ("lam: [", "neither YAML nor"),
         ("steps: x", "steps: "),
     ],

@@ -10,6 +10,7 @@ from gymnasium import spaces
 
 import sbeed
 from sbeed import SAC, SBEED, TRPO, cli
+from sbeed.agents.q_sbeed.learner import policy as learned
 from sbeed.agents.registry import find
 from sbeed.data.dataset import from_arrays
 from sbeed.datasets import record_dataset
@@ -71,7 +72,7 @@ def test_where_there_is_an_environment_it_plays_and_goes_on(data):
 
 
 def test_the_data_are_the_replay_in_the_order_of_the_path(data):
-    trainer = Trainer(find("sbeed"), data, sbeed.SBEEDConfig(**SIZES), seeds=[0])
+    trainer = Trainer(find("sbeed"), data, sbeed.QConfig(**SIZES), seeds=[0])
     (replay,) = trainer._members.fetch(trainer._replays)
     assert replay.written == len(data)
     np.testing.assert_array_equal(replay.data.obs, data.data.obs)
@@ -205,8 +206,8 @@ def _biased(n=400):
 
 
 NEAR = {
-    **{"hidden": (8,), "batch_size": 64, "updates_per_iteration": 50, "k": 1, "clone_steps": 500, "V_step_size": 0.01},
-    **{"adapt_lam": False, "dual_step_size": 0.01, "pi_step_size": 0.01, "pi_slow_rate": 1.0},
+    **{"hidden": (8,), "batch_size": 64, "updates_per_iteration": 50, "k": 1, "clone_steps": 500, "Q_step_size": 0.01},
+    **{"adapt_lam": False, "dual_step_size": 0.01, "average_rate": 1.0, "normalize_observations": False},
 }
 
 
@@ -214,7 +215,7 @@ def test_pi_is_the_behaviour_tilted_by_what_it_pays():
     # pi ~ pi_b exp(Q / lam): with lam = 1, odds of 1 against 0 are (.1 / .9) e = .302, where entropy alone would say e.
     data = _biased()
     state = SBEED(preset="offline", lam=1.0, **NEAR).fit(data, 600)._learned()
-    clone, pi = (np.exp(policy.distribution(jnp.ones((1, 1))).log_probs[0]) for policy in (state.prior, state.pi))
+    clone, pi = (np.exp(policy.distribution(jnp.ones((1, 1))).log_probs[0]) for policy in (state.prior, learned(state)))
     assert clone[1] == pytest.approx(data.data.action.mean(), abs=0.015)
     assert pi[1] / pi[0] == pytest.approx(clone[1] / clone[0] * np.e, rel=0.02)
     assert pi[2] < 0.02  # what nobody did is not tried, whatever Q says of it

@@ -8,5 +8,6 @@ TINY = {
     "warmup": 16,
     "steps_per_iteration": 8,
     "updates_per_iteration": 1,
-    "pi_updates_per_iteration": None,
 }
+# What the (V, pi) form of the paper needs besides.
+PAPER = {"features": 4, "k": 2, "segment_length": 2, "pi_batch_size": 4}

@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.processes import ROOT
 from benchmarks.reliability import hostile_data, hostile_files, runs
-from benchmarks.reliability.golden import GOLDEN
+from benchmarks.reliability.golden import newest
 from benchmarks.reliability.hostile_files import Kind
 from benchmarks.reliability.trial import Trial, attempt, require
 
@@ -41,7 +41,7 @@ def trials(seeds: Sequence[int]) -> Iterator[Trial]:
 
 def _unharmed(victim: "_Victim", kind: Kind, rng: random.Random) -> float:
     with tempfile.TemporaryDirectory(dir=victim.place) as text:
-        target = runs.copy(GOLDEN / f"{kind.target}_schema_1", Path(text) / kind.target)
+        target = runs.copy(newest(kind.target), Path(text) / kind.target)
         kind.make(target, rng)
         words = {
             "run": ["resume", str(target)],

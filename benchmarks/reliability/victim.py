@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.reliability import runs
-from benchmarks.reliability.golden import GOLDEN
+from benchmarks.reliability.golden import newest
 from sbeed.training.lock import LOCK
 
 HARM = (
@@ -93,9 +93,9 @@ def _obey(words: Sequence[str], ears: Ears) -> dict[str, Any]:
 def _import_everything() -> None:
     """What the commands import when they are first used is ours and no harm: they are used here, on good files."""
     with tempfile.TemporaryDirectory() as place:
-        model, run = (runs.copy(GOLDEN / f"{kind}_schema_1", Path(place) / kind) for kind in ("model", "run"))
+        model, run = (runs.copy(newest(kind), Path(place) / kind) for kind in ("model", "run"))
         (run / "bad.yaml").write_text("lam: [")
-        data, minari = (runs.copy(GOLDEN / f"{kind}_schema_1", Path(place) / kind) for kind in ("data", "minari"))
+        data, minari = (runs.copy(newest(kind), Path(place) / kind) for kind in ("data", "minari"))
         for words in (
             ("data", "show", data),
             ("data", "import", minari, "--out", run / "data"),

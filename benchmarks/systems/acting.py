@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.processes import Answer, serve
 from benchmarks.systems import programs
 from sbeed.agents.knobs import with_fields
-from sbeed.agents.sbeed.agent import SBEED
+from sbeed.agents.registry import SBEED
 from sbeed.models.policies import Policy
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from benchmarks.processes import Answer, serve
 from benchmarks.systems import programs
 from sbeed.agents.knobs import with_fields
-from sbeed.agents.sbeed.agent import SBEED
+from sbeed.agents.q_sbeed.config import QConfig
+from sbeed.agents.registry import SBEED
 from sbeed.agents.sbeed.config import SBEEDConfig
 from sbeed.data.replay import Replay
 from sbeed.training.members import Members
@@ -49,7 +50,7 @@ def of_agents(count: int, batch: int, replay: Replay) -> Run:
     return lambda: programs.seconds(members.run, _iterate, *held) / config.updates_per_iteration
 
 
-def _iterate(config: SBEEDConfig, state: Any, replay: Replay, key: jax.Array) -> tuple:
+def _iterate(config: QConfig, state: Any, replay: Replay, key: jax.Array) -> tuple:
     return SBEED.iterate(config, programs.SPEC, state, replay, key)
 
 

@@ -72,7 +72,7 @@ def main() -> None:
 
 
 def hand_over(path: Path, start: Learner, replay: Replay) -> None:
-    nets = {"V": start.V, "dual": jax.tree.map(lambda x: x[0], start.dual.net)}
+    nets = {"V": start.V, "dual": start.dual.net}
     layers = {f"{name}_W{i}": W for name, net in nets.items() for i, W in enumerate(net.weights)}
     biases = {f"{name}_b{i}": b for name, net in nets.items() for i, b in enumerate(net.biases)}
     log_pi = start.pi.log_prob(replay.data.obs, replay.data.action)

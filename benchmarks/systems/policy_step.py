@@ -76,7 +76,7 @@ def main() -> None:
     exact_pi = state.pi
     if solver == "conjugate gradients":
         other = with_conjugate_gradients(state.pi)
-        state = state._replace(pi=other, pi_slow=other)
+        state = state._replace(pi=other)
     program = programs.of_pi(setting["steps"])
     keys = iter(jax.random.split(jax.random.key(1), 1000))
 

@@ -10,7 +10,8 @@ import jax
 import numpy as np
 
 from sbeed.agents.knobs import with_fields
-from sbeed.agents.sbeed.agent import SBEED, update, update_pi
+from sbeed.agents.registry import SBEED
+from sbeed.agents.sbeed.agent import update, update_pi
 from sbeed.agents.sbeed.config import SBEEDConfig
 from sbeed.agents.sbeed.learner import Learner
 from sbeed.data import replay as ring

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # What a user imports, and where it lives. Loaded when first asked for: `import sbeed` takes no jax with it.
 _HOMES = {
@@ -15,6 +15,7 @@ _HOMES = {
     "SAC": "sbeed.api",
     "Algorithm": "sbeed.api",
     "Score": "sbeed.api",
+    "QConfig": "sbeed.agents.q_sbeed.config",
     "SBEEDConfig": "sbeed.agents.sbeed.config",
     "RunSpec": "sbeed.training.run",
     "train": "sbeed.training.run",
@@ -39,6 +40,7 @@ _HOMES = {
 __all__ = ["__version__", *_HOMES]  # noqa: PLE0604  the names are strings, and this is where they are listed
 
 if TYPE_CHECKING:
+    from sbeed.agents.q_sbeed.config import QConfig
     from sbeed.agents.sbeed.config import SBEEDConfig
     from sbeed.api import DDPG, PCL, SAC, SBEED, TRPO, Algorithm, DualAC, Score
     from sbeed.data.dataset import BadData, Dataset, from_arrays

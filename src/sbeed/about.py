@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import gymnasium
 
-from sbeed.agents.knobs import converted, with_fields
-from sbeed.agents.registry import find
+from sbeed.agents.configs import FORMER, FORMER_AGENTS
+from sbeed.agents.knobs import converted
+from sbeed.agents.registry import configured, find
 from sbeed.data.dataset import Dataset
 from sbeed.envs import spaces
 from sbeed.envs.base import HostEnv, JaxEnv
@@ -78,6 +79,8 @@ def describe(about: About) -> dict[str, Any]:
 def read_about(path: Path) -> About:
     """The manifest of a saved model, checked: an agent that we know, a config that it accepts, spaces that fit."""
     manifest = files.read_manifest(path)
+    if manifest["schema"] == 1 and manifest.get("agent") in FORMER_AGENTS:
+        raise files.DamagedModel(f"'{path}' was trained by {FORMER}")
     try:
         env = manifest["env"]
         spec, name = EnvSpec(**env["spec"]), env["name"]
@@ -85,13 +88,12 @@ def read_about(path: Path) -> About:
         sizes = [gymnasium.spaces.flatdim(space) for space in (seen, done)]
         if [spec.observation_size, spec.action_size] != sizes or not isinstance(name, str | None):
             raise ValueError("its environment contradicts itself")
-        agent = find(manifest["agent"])
-        config = with_fields(agent.preset("default", spec), manifest["config"])
+        agent, preset = find(manifest["agent"]), manifest["preset"]
+        config = configured(agent.name, preset, spec, manifest["config"])
         agent.check(config, spec)
         seed, steps = (count(word, manifest[word], low=0) for word in ("seed", "steps"))
-        return About(
-            agent.name, Task(spec, seen, done, name, float(env["noise"])), str(manifest["preset"]), config, seed, steps
-        )
+        task = Task(spec, seen, done, name, float(env["noise"]))
+        return About(agent.name, task, preset, config, seed, steps)
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         reason = f"it has no {error}" if isinstance(error, KeyError) else error
         raise files.DamagedModel(f"'{path / files.MANIFEST}' is not a manifest of ours: {reason}") from None

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
@@ -12,8 +13,8 @@ import numpy as np
 
 from sbeed.about import About, Task, check_imports_nothing, count, describe, read_about, read_task, task_of
 from sbeed.agents.base import Agent
-from sbeed.agents.knobs import with_fields
-from sbeed.agents.registry import find
+from sbeed.agents.configs import check_names
+from sbeed.agents.registry import configured, find
 from sbeed.data.dataset import Dataset
 from sbeed.envs import spaces
 from sbeed.models.host import HostPolicy
@@ -75,13 +76,14 @@ class Algorithm:
     def _settle(self, task: Task) -> None:
         """Become what was asked for, now that the environment is known."""
         policy, preset, seed, behaviour, config_fields = self._asked
-        config = self.agent.preset(preset, task.spec)
+        config = configured(self.agent.name, preset, task.spec, config_fields)
         choices = POLICIES if hasattr(config, "policy") else ["MlpPolicy"]
+        if policy in POLICIES and policy not in choices:
+            check_names(self.agent.name, preset, ["policy"])
         if policy not in (None, *choices):
             raise ValueError(f"policy: must be one of {', '.join(choices)} or None, got {policy!r}")
         if policy is not None and choices is POLICIES:
-            config_fields = {**config_fields, "policy": POLICIES[policy]}
-        config = with_fields(config, config_fields)
+            config = replace(config, policy=POLICIES[policy])
         self._be(About(self.agent.name, task, preset, config, seed, steps=0), behaviour)
 
     def _be(self, about: "About", behaviour: Any = "current", state: Any = None) -> None:
@@ -344,7 +346,7 @@ class Algorithm:
 
 
 class SBEED(Algorithm):
-    """Smoothed Bellman error embedding: V and pi in the primal, rho in the dual."""
+    """Smoothed Bellman error embedding, in Q = V + lam log pi; the presets of the paper have V and pi themselves."""
 
     agent = find("sbeed")
 

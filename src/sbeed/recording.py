@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sbeed.about import About, Task, check_imports_nothing, count, describe, plain, read_task, task_of
+from sbeed.agents.configs import check_names
 from sbeed.agents.knobs import with_fields
 from sbeed.envs.base import EnvironmentFault
 from sbeed.training import files, rundir
@@ -162,6 +163,7 @@ def read_settings(path: Path) -> tuple[RunSpec, range]:
 def _check_settings(path: Path, settings: Mapping[str, Any]) -> None:
     """A ValueError that names the first setting in which the run that is there is another one."""
     there = rundir.read_config(path / rundir.CONFIG)
+    check_names(settings["agent"], settings["preset"], there)
     for name in {**settings, **there}:
         if there.get(name) != settings.get(name):
             raise ValueError(

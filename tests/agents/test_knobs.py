@@ -5,6 +5,7 @@ import json
 import pytest
 
 from sbeed.agents.knobs import check_ranges, help_line, with_fields
+from sbeed.agents.q_sbeed.config import QConfig
 from sbeed.agents.sbeed.config import SBEEDConfig
 
 
@@ -73,11 +74,12 @@ def test_anything_else_is_refused_in_one_line(given, words):
 )
 def test_what_lies_outside_its_range_is_named(field, value):
     with pytest.raises(ValueError, match=f"^{field}: must "):
-        check_ranges(with_fields(SBEEDConfig(), {field: value}))
+        check_ranges(with_fields(QConfig(), {field: value}))
 
 
-def test_every_field_explains_itself():
-    check_ranges(SBEEDConfig())
-    for name, field in SBEEDConfig.__dataclass_fields__.items():
+@pytest.mark.parametrize("config", [QConfig, SBEEDConfig])
+def test_every_field_explains_itself(config):
+    check_ranges(config())
+    for name, field in config.__dataclass_fields__.items():
         assert help_line(field.metadata), name
     assert help_line(SBEEDConfig.__dataclass_fields__["eta"].metadata).endswith("[0, 1]; paper: grid .004-.1")

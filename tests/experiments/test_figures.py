@@ -148,7 +148,14 @@ def test_the_committed_runs_are_those_that_the_figure_asks_for(figure):
     committed = json.loads((place / "figure.json").read_text())["panels"]
     holding = arranged(figure, 5, done=done_in(place / "runs"))
     assert committed == shown(figure, 5, holding)
-    check_settings(Task(title, run, place / "runs" / run.id) for title, run in runs_of(figure, 5, holding))
+    tasks = [Task(title, run, place / "runs" / run.id) for title, run in runs_of(figure, 5, holding)]
+    former = [task for task in tasks if (task.run.spec.agent, task.run.spec.preset) == ("sbeed", "default")]
+    check_settings(task for task in tasks if task not in former)
+    for task in former:  # of sbeed 0.1, until the new default's are there: a figure that goes on says so
+        with pytest.raises(
+            ValueError, match=r"was made with .* which is .* now: remove it, or choose another directory"
+        ):
+            check_settings([task])
 
 
 def test_a_run_cannot_be_changed():

@@ -246,7 +246,7 @@ def test_what_fits_into_a_machine_of_a_cluster():
 
 
 def test_a_run_that_diverges_is_over(tmp_path):
-    run = Run(replace(SPEC_OF_ALL, steps=64, fields={**TINY, "V_step_size": 1e30, "dual_step_size": 1e30}), 0)
+    run = Run(replace(SPEC_OF_ALL, steps=64, fields={**TINY, "Q_step_size": 1e30, "dual_step_size": 1e30}), 0)
     outcome = work(tmp_path / "run", run)
     assert outcome.kind == "done"
     result = json.loads((tmp_path / "run" / RESULT).read_text())

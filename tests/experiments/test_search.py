@@ -88,7 +88,9 @@ def _search(out, space, trials, executor, seeds=(0,)):
 
 
 def test_the_words_of_a_space():
-    found = read_space("sbeed", ["lam=1e-3..0.1", "eta=0.2..0.5", "k=1..5", "batch-size=16,64", "whiten=true,false"])
+    found = read_space(
+        "sbeed", "paper", ["lam=1e-3..0.1", "eta=0.2..0.5", "k=1..5", "batch-size=16,64", "whiten=true,false"]
+    )
     assert found == {
         "lam": FloatDistribution(0.001, 0.1, log=True),
         "eta": FloatDistribution(0.2, 0.5),
@@ -99,15 +101,18 @@ def test_the_words_of_a_space():
 
 
 def test_the_papers_grids_are_a_space_with_one_rate_for_both_critics():
-    space = paper_space("sbeed", lambda fields: True)
+    space = paper_space("sbeed", "paper", lambda fields: True)
     assert {name: one.choices for name, one in space.items()} == dict(PAPER_GRIDS)
+    assert set(paper_space("sbeed", "default", lambda fields: True)) == set(PAPER_GRIDS) - {"learning_rate"}
     assert fields_of({"learning_rate": 0.1, "k": 1}) == {"V_step_size": 0.1, "dual_step_size": 0.1, "k": 1}
-    assert set(paper_space("sac", lambda fields: True)) == {"lam", "steps_per_iteration", "batch_size"}
+    assert set(paper_space("sac", "default", lambda fields: True)) == {"lam", "steps_per_iteration", "batch_size"}
 
 
 def test_of_the_papers_grids_only_what_an_agent_can_have_is_asked_for():
     pcl = RunSpec("Pendulum-v1", "pcl")
-    assert set(paper_space("pcl", partial(search.goes_with, pcl))) == set(PAPER_GRIDS) - {"eta"}  # without a dual
+    assert set(paper_space("pcl", "default", partial(search.goes_with, pcl))) == set(PAPER_GRIDS) - {
+        "eta"
+    }  # without a dual
 
 
 @pytest.mark.parametrize(
@@ -115,6 +120,7 @@ def test_of_the_papers_grids_only_what_an_agent_can_have_is_asked_for():
     [
         ("lam", "must be a field and its values"),
         ("lan=1..2", "did you mean lam"),
+        ("whiten=true", "whiten: the form of preset default has no such field; that of paper, paper-on-policy has"),
         ("lam=2..1", "from a number to a larger one"),
         ("lam=-1..1", "lam: must lie in"),
         ("lam=[..1", "lam: expected a number"),
@@ -126,18 +132,18 @@ def test_of_the_papers_grids_only_what_an_agent_can_have_is_asked_for():
 )
 def test_wrong_words_are_one_line(word, complaint):
     with pytest.raises(ValueError, match=complaint):
-        read_space("sbeed", [word])
+        read_space("sbeed", "default", [word])
 
 
 @pytest.mark.parametrize("words", [("k=1..5", "k=1,2"), ("batch-size=16,64", "batch_size=32,64")])
 def test_a_field_is_named_once(words):
     with pytest.raises(ValueError, match=r"^(k|batch_size): is named twice[^\n]*$"):
-        read_space("sbeed", words)
+        read_space("sbeed", "default", words)
 
 
 def test_the_best_of_all_trials_becomes_a_file_of_settings(tmp_path, capsys):
     executor, out = Answering(slots=1), tmp_path / "search"
-    study = _search(out, read_space("sbeed", ["lam=0.01..0.9"]), 8, executor, seeds=(0, 1))
+    study = _search(out, read_space("sbeed", "default", ["lam=0.01..0.9"]), 8, executor, seeds=(0, 1))
     lams = [run.spec.fields["lam"] for run in executor.started]
     assert len(study.trials) == 8
     assert len(set(lams)) == 8
@@ -172,7 +178,7 @@ def test_the_command_runs_its_trials_and_a_second_time_only_what_is_new(tmp_path
 
 def test_trials_that_do_no_better_than_most_are_ended_early(tmp_path):
     executor = Answering()
-    study = _search(tmp_path, read_space("sbeed", ["lam=0.01..0.9"]), 30, executor)
+    study = _search(tmp_path, read_space("sbeed", "default", ["lam=0.01..0.9"]), 30, executor)
     pruned = study.get_trials(states=(TrialState.PRUNED,))
     assert len(pruned) == len(executor.stopped) > 3
     assert max(trial.params["lam"] for trial in pruned) < study.best_params["lam"]
@@ -183,7 +189,7 @@ def test_trials_whose_iterations_have_other_lengths_are_compared(tmp_path):
         def _step(self, task):
             return 50 + len(self.started) % 40
 
-    study = _search(tmp_path, read_space("sbeed", ["lam=0.01..0.9"]), 30, Uneven())
+    study = _search(tmp_path, read_space("sbeed", "default", ["lam=0.01..0.9"]), 30, Uneven())
     assert {step for trial in study.trials for step in trial.intermediate_values} == {50}
     assert len(study.get_trials(states=(TrialState.PRUNED,))) > 3
 
@@ -199,13 +205,13 @@ def test_a_trial_is_behind_only_where_five_others_were_evaluated():
 @pytest.mark.parametrize("step", [20, 25])
 def test_no_trial_is_ended_before_a_quarter_of_its_steps(tmp_path, monkeypatch, step):
     monkeypatch.setattr(f"{__name__}.BASE", replace(BASE, evaluate_every=step))
-    study = _search(tmp_path, read_space("sbeed", ["lam=0.01..0.9"]), 30, Answering(step=step))
+    study = _search(tmp_path, read_space("sbeed", "default", ["lam=0.01..0.9"]), 30, Answering(step=step))
     assert bool(study.get_trials(states=(TrialState.PRUNED,))) == (step == 25)
 
 
 def test_a_trial_that_was_asked_for_again_and_again_is_one_other(tmp_path):
     executor = Answering()
-    study = _search(tmp_path, read_space("sbeed", ["lam=0.1,0.2,0.3,0.4,0.5"]), 40, executor)
+    study = _search(tmp_path, read_space("sbeed", "default", ["lam=0.1,0.2,0.3,0.4,0.5"]), 40, executor)
     assert [trial.state for trial in study.trials] == [TrialState.COMPLETE] * 40
     assert len(executor.started) == 5
 
@@ -238,7 +244,7 @@ class Lingering(Storing):
 
 
 def test_of_runs_that_were_ended_early_rows_and_settings_are_left_and_they_never_go_on(tmp_path):
-    space = read_space("sbeed", ["lam=0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8"])
+    space = read_space("sbeed", "default", ["lam=0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8"])
     first, then = Lingering(), Lingering()
     _search(tmp_path, space, 30, first)
     study = _search(tmp_path, space, 50, then)
@@ -257,7 +263,7 @@ def test_checkpoints_that_a_broken_off_search_left_are_deleted(tmp_path, monkeyp
     def interrupt(path):
         raise KeyboardInterrupt
 
-    space, first, then = read_space("sbeed", ["lam=0.01..0.9"]), Storing(), Storing()
+    space, first, then = read_space("sbeed", "default", ["lam=0.01..0.9"]), Storing(), Storing()
     with monkeypatch.context() as patch:
         patch.setattr(search, "clear", interrupt)
         with pytest.raises(KeyboardInterrupt):
@@ -280,7 +286,7 @@ def test_a_run_that_dies_with_its_trial_is_not_started_again(tmp_path):
             return ended
 
     executor = Failing()
-    study = _search(tmp_path, read_space("sbeed", ["lam=0.01..0.9"]), 1, executor, seeds=(0, 1))
+    study = _search(tmp_path, read_space("sbeed", "default", ["lam=0.01..0.9"]), 1, executor, seeds=(0, 1))
     assert [run.seed for run in executor.started] == [0, 1]
     assert executor.stopped == []
     assert [trial.state for trial in study.trials] == [TrialState.PRUNED]
@@ -288,7 +294,7 @@ def test_a_run_that_dies_with_its_trial_is_not_started_again(tmp_path):
 
 @pytest.mark.parametrize("torn", [b'{"op_code":6,"work', b'{"op_code":6,"work\n', b"\0\0\0\0", b"\r\xff\n", b"7"])
 def test_a_line_that_a_power_cut_tore_is_no_loss(tmp_path, torn):
-    space, journal = read_space("sbeed", ["lam=0.01..0.9"]), tmp_path / "journal.log"
+    space, journal = read_space("sbeed", "default", ["lam=0.01..0.9"]), tmp_path / "journal.log"
     values = [trial.value for trial in _search(tmp_path, space, 3, Answering()).trials]
     whole = journal.read_bytes()
     journal.write_bytes(whole + torn)
@@ -300,7 +306,7 @@ def test_a_line_that_a_power_cut_tore_is_no_loss(tmp_path, torn):
 
 
 def test_a_search_goes_on_wherever_its_journal_was_cut(tmp_path):
-    space, journal = read_space("sbeed", ["lam=0.01..0.9"]), tmp_path / "journal.log"
+    space, journal = read_space("sbeed", "default", ["lam=0.01..0.9"]), tmp_path / "journal.log"
     _search(tmp_path, space, 2, Answering())
     whole = journal.read_bytes()
     for size in range(1, len(whole), 97):
@@ -311,7 +317,7 @@ def test_a_search_goes_on_wherever_its_journal_was_cut(tmp_path):
 
 @pytest.mark.parametrize("line", [b'{"op_code":6,"work\n', b"[]\n", b"{}\n", b'{"op_code":99}\n'])
 def test_a_journal_that_is_otherwise_damaged_is_one_line(tmp_path, line):
-    space, journal = read_space("sbeed", ["lam=0.01..0.9"]), tmp_path / "journal.log"
+    space, journal = read_space("sbeed", "default", ["lam=0.01..0.9"]), tmp_path / "journal.log"
     _search(tmp_path, space, 1, Answering())
     first, *rest = journal.read_bytes().splitlines(keepends=True)
     damaged = b"".join([first, line, *rest, b"torn"])
@@ -323,7 +329,7 @@ def test_a_journal_that_is_otherwise_damaged_is_one_line(tmp_path, line):
 
 
 def test_a_search_that_was_broken_off_goes_on_with_its_runs(tmp_path):
-    space, first, then = read_space("sbeed", ["lam=0.01..0.9"]), Answering(most=3), Answering()
+    space, first, then = read_space("sbeed", "default", ["lam=0.01..0.9"]), Answering(most=3), Answering()
     with pytest.raises(KeyboardInterrupt):
         _search(tmp_path, space, 6, first)
     done = {path.parent.name for path in tmp_path.glob(f"runs/*/{RESULT}")}
@@ -336,18 +342,18 @@ def test_a_search_that_was_broken_off_goes_on_with_its_runs(tmp_path):
 
 
 def test_another_search_is_refused(tmp_path):
-    _search(tmp_path, read_space("sbeed", ["lam=0.1,0.2"]), 1, Answering())
+    _search(tmp_path, read_space("sbeed", "default", ["lam=0.1,0.2"]), 1, Answering())
     with pytest.raises(ValueError, match="another search"):
-        _search(tmp_path, read_space("sbeed", ["lam=0.1,0.3"]), 1, Answering())
+        _search(tmp_path, read_space("sbeed", "default", ["lam=0.1,0.3"]), 1, Answering())
 
 
 def test_the_same_values_are_run_once_and_values_that_do_not_go_together_not_at_all(tmp_path):
     executor = Answering()
-    study = _search(tmp_path / "same", read_space("sbeed", ["lam=0.5,0.5"]), 4, executor)
+    study = _search(tmp_path / "same", read_space("sbeed", "default", ["lam=0.5,0.5"]), 4, executor)
     assert len(executor.started) == 1
     assert [trial.value for trial in study.trials] == [0.5] * 4
     executor = Answering()
-    study = _search(tmp_path / "wrong", read_space("sbeed", ["k=2000,3000", "lam=0.1,0.2"]), 2, executor)
+    study = _search(tmp_path / "wrong", read_space("sbeed", "default", ["k=2000,3000", "lam=0.1,0.2"]), 2, executor)
     assert executor.started == []
     assert [trial.state for trial in study.trials] == [TrialState.PRUNED] * 2
 
@@ -357,7 +363,7 @@ def test_values_that_were_refused_are_not_asked_for_again_and_again(tmp_path):
         def ended(self, seconds):
             return [(self._running.pop(), Outcome("refused", "no room"))]
 
-    space = read_space("sbeed", ["lam=0.01..0.9"])
+    space = read_space("sbeed", "default", ["lam=0.01..0.9"])
     for _ in range(2):
         with pytest.raises(ValueError, match="no room"):
             _search(tmp_path, space, 2, Refusing(slots=1))
@@ -373,7 +379,7 @@ def test_a_cluster_that_has_no_cores_yet_is_waited_for(tmp_path):
             self.slots += 1
             return super().ended(seconds)
 
-    study = _search(tmp_path, read_space("sbeed", ["lam=0.01..0.9"]), 2, Growing(slots=0))
+    study = _search(tmp_path, read_space("sbeed", "default", ["lam=0.01..0.9"]), 2, Growing(slots=0))
     assert [trial.state for trial in study.trials] == [TrialState.COMPLETE] * 2
 
 

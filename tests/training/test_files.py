@@ -51,7 +51,7 @@ def test_a_model_comes_back_bit_for_bit(model):
     like = eqx.filter_eval_shape(_state)
     assert _same(files.load(model, like), _state())
     manifest = files.read_manifest(model)
-    assert (manifest["agent"], manifest["step"], manifest["schema"]) == ("test", 5, 1)
+    assert (manifest["agent"], manifest["step"], manifest["schema"]) == ("test", 5, 2)
     assert manifest["versions"]["sbeed"]
 
 
@@ -104,7 +104,16 @@ def test_another_shape_names_the_tensor(model):
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"[]", b"{}", b'{"schema": 1}', b'{"schema": 2}', pickle.dumps({"schema": 1}), b"[" * 100_000],
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"schema": 1}',
+        b'{"schema": 3}',
+        b'{"schema": true}',
+        pickle.dumps({"schema": 1}),
+        b"[" * 100_000,
+    ],
 )
 def test_a_manifest_that_is_none(model, content):
     (model / files.MANIFEST).write_bytes(content)

@@ -350,7 +350,7 @@ def _set(name, value):
     ("change", "args", "words"),
     [
         (_cut_rows, [], ["metrics.jsonl", "has 0 bytes"]),
-        (_newer, [], ["is of schema 7", "reads schema 1"]),
+        (_newer, [], ["is of schema 7", "reads schema 2"]),
         (_no_past, [], ["does not say what was before it", "--from 48"]),
         (_no_checkpoints, [], ["has rows and no checkpoint"]),
         (lambda run: None, ["--from", "50"], ["no checkpoint of step 50; it has 48, 64"]),

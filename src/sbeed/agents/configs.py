@@ -1,4 +1,10 @@
-"""The configs of the agents by name, without jax: what a command line can ask for before anything is loaded."""
+"""The configs of the agents by name and preset, without jax: what a command line can ask for before anything is loaded.
+
+A preset that is not named here has the form of `default`.
+"""
+
+from collections.abc import Iterable
+from typing import get_type_hints
 
 from sbeed.agents.ddpg.config import DDPGConfig
 from sbeed.agents.dual_ac.config import DualACConfig
@@ -7,12 +13,38 @@ from sbeed.agents.sac.config import SACConfig
 from sbeed.agents.sbeed.config import SBEEDConfig
 from sbeed.agents.trpo.config import TRPOConfig
 
-CONFIGS: dict[str, type] = {
-    "sbeed": SBEEDConfig,
-    "q_sbeed": QConfig,
-    "pcl": SBEEDConfig,
-    "trpo": TRPOConfig,
-    "dual_ac": DualACConfig,
-    "ddpg": DDPGConfig,
-    "sac": SACConfig,
+FORMS: dict[str, dict[str, type]] = {
+    "sbeed": {"default": QConfig, "paper": SBEEDConfig, "paper-on-policy": SBEEDConfig},
+    "pcl": {"default": SBEEDConfig},
+    "trpo": {"default": TRPOConfig},
+    "dual_ac": {"default": DualACConfig},
+    "ddpg": {"default": DDPGConfig},
+    "sac": {"default": SACConfig},
 }
+# sbeed 0.1 had another learner for `default` and `offline`. All configs of its sbeed and pcl had these fields.
+FORMER_AGENTS = ("sbeed", "pcl")
+FORMER_FIELDS = frozenset(
+    ("V_actions", "replay_share", "pi_gradient", "dual_log_pi", "log_pi_clip", "long_percent", "layer_norm")
+) | {"pi_slow_rate"}
+FORMER = "sbeed 0.1, whose sbeed and pcl are no longer there: train again with this version, or predict with sbeed 0.1"
+
+
+def config_of(agent: str, preset: str) -> type:
+    """The class of that agent's config. Whether there is such a preset is not asked."""
+    forms = FORMS[agent]
+    return forms.get(preset, forms["default"])
+
+
+def check_names(agent: str, preset: str, names: Iterable[str]) -> None:
+    """A ValueError for a field that another form of the agent has and this one has not, or that is no more."""
+    known = get_type_hints(config_of(agent, preset))
+    missing = [name for name in names if name not in known]
+    for name in missing:
+        if name in FORMER_FIELDS and agent in FORMER_AGENTS:
+            raise ValueError(f"{name}: is a setting of {FORMER}")
+    for name in missing:
+        others = [preset for preset, form in FORMS[agent].items() if name in get_type_hints(form)]
+        if others:
+            raise ValueError(
+                f"{name}: the form of preset {preset or 'default'} has no such field; that of {', '.join(others)} has"
+            )

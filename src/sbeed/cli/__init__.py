@@ -12,7 +12,7 @@ from typing import Any
 import tyro
 
 from sbeed import __version__
-from sbeed.agents.configs import CONFIGS
+from sbeed.agents.configs import config_of
 from sbeed.cli.console import UserError
 from sbeed.cli.data import Data, Record, Value
 from sbeed.cli.figure import Figure
@@ -22,7 +22,7 @@ from sbeed.cli.inspect import Inspect
 from sbeed.cli.report import Report
 from sbeed.cli.runs import Eval, Plot, Video
 from sbeed.cli.theory import Theory
-from sbeed.cli.train import Resume, Train, chosen_agent, with_flags_of
+from sbeed.cli.train import Resume, Train, check_flags, chosen, with_flags_of
 from sbeed.cli.tune import Tune
 from sbeed.training.interrupt import Terminated
 
@@ -77,12 +77,14 @@ def main(args: Sequence[str] | None = None) -> None:
 
 def _parse(args: list[str]) -> Callable[[], int]:
     """The chosen command with its fields; wrong input becomes one line instead of tyro's box."""
-    agent, complaint = chosen_agent(args), io.StringIO()
-    args = spell_out(args, switches(CONFIGS[agent]))
+    (agent, preset), complaint = chosen(args), io.StringIO()
+    if args and args[0] in ("train", "fit", "tune"):
+        check_flags(agent, preset, args)
+    args = spell_out(args, switches(config_of(agent, preset)))
     commands: dict[str, Callable[..., Any]] = {
-        "train": with_flags_of(agent, Train),
-        "fit": fit_command(agent),
-        "tune": with_flags_of(agent, Tune),
+        "train": with_flags_of(agent, preset, Train),
+        "fit": fit_command(agent, preset),
+        "tune": with_flags_of(agent, preset, Tune),
         **COMMANDS,
     }
     try:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import tyro
 
-from sbeed.agents.configs import CONFIGS
+from sbeed.agents.configs import FORMS, config_of
 from sbeed.agents.knobs import check_ranges, knob, with_fields
 from sbeed.cli.console import complaints
 from sbeed.cli.flags import flags_of, given
@@ -22,7 +22,7 @@ class FitPlan:
     """The settings of a run that are not the algorithm's."""
 
     eval_env: str = knob("", "where to evaluate, a Gymnasium id or a jax: name; without it nothing is played")
-    agent: str = knob("sbeed", f"the algorithm: {', '.join(CONFIGS)}; those that need their own data are refused")
+    agent: str = knob("sbeed", f"the algorithm: {', '.join(FORMS)}; those that need their own data are refused")
     preset: str = knob("", "the settings to start from; without it offline, which keeps pi near the data, or default")
     updates: int = knob(50_000, "updates of each agent, rounded up to whole rounds", low=1)
     seed: int = knob(0, "seed of the first agent", low=0)
@@ -57,8 +57,8 @@ class Fit:
             plan = with_fields(FitPlan(), given(self.plan))
             check_ranges(plan)
             changes = given(self.settings)
-            if plan.agent in CONFIGS:
-                check_ranges(with_fields(CONFIGS[plan.agent](), changes))
+            if plan.agent in FORMS:
+                check_ranges(with_fields(config_of(plan.agent, plan.preset)(), changes))
         return new_run(self.out, lambda run: self._record(run, plan, changes))
 
     def _record(self, run: "RunDir", plan: FitPlan, changes: dict[str, Any]) -> "list[Row]":
@@ -86,8 +86,9 @@ class Fit:
             return record(run, spec, trainer, task_of(dataset, spec.env or None), on_progress=lambda _: show())
 
 
-def fit_command(agent: str) -> type[Fit]:
-    """`Fit` with the flags of that algorithm."""
-    flags = flags_of(CONFIGS[agent], f"The settings of {agent}; those not given are the preset's.", show_defaults=False)
+def fit_command(agent: str, preset: str) -> type[Fit]:
+    """`Fit` with the flags of that algorithm's preset."""
+    about = f"The settings of {agent}; those not given are the preset's."
+    flags = flags_of(config_of(agent, preset), about, show_defaults=False)
     settings = ("settings", Annotated[flags, tyro.conf.OmitArgPrefixes])
     return make_dataclass("Fit", [settings], bases=(Fit,), frozen=True, namespace={"__doc__": Fit.__doc__})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import tyro
 
-from sbeed.agents.configs import CONFIGS
+from sbeed.agents.configs import FORMS, check_names, config_of
 from sbeed.agents.knobs import check_ranges, knob, with_fields
 from sbeed.cli.console import DIVERGED, ENVIRONMENT_FAULT, UserError, complaints, require
 from sbeed.cli.flags import dashed, flags_of, given
@@ -23,10 +23,11 @@ class Plan:
     """The settings of a run that are not the algorithm's."""
 
     env: str = knob("", "a Gymnasium id such as Hopper-v5, or jax:pendulum, jax:cartpole, jax:lqr")
-    agent: str = knob("sbeed", f"the algorithm: {', '.join(CONFIGS)}")
+    agent: str = knob("sbeed", f"the algorithm: {', '.join(FORMS)}")
     preset: str = knob(
         "default",
-        "the settings to start from: default (recommended), paper (all but sac), paper-on-policy (sbeed), npg (trpo)",
+        "the settings to start from: default (recommended), offline and paper-on-policy (sbeed), paper (all but sac), "
+        "npg (trpo)",
     )
     steps: int = knob(1_000_000, "environment steps of each agent, exactly", low=1)
     seed: int = knob(0, "seed of the first agent", low=0)
@@ -68,10 +69,11 @@ class Asking:
         with self.complaints(ValueError):
             plan = with_fields(Plan(), {name: value for name, value in merged.items() if name in names})
             check_ranges(plan)
-            if plan.agent not in CONFIGS:
-                raise ValueError(f"agent: must be one of {', '.join(CONFIGS)}, got {plan.agent!r}")
+            if plan.agent not in FORMS:
+                raise ValueError(f"agent: must be one of {', '.join(FORMS)}, got {plan.agent!r}")
             changes = {name: value for name, value in merged.items() if name not in names}
-            check_ranges(with_fields(CONFIGS[plan.agent](), changes))
+            check_names(plan.agent, plan.preset, changes)
+            check_ranges(with_fields(config_of(plan.agent, plan.preset)(), changes))
         require("--env", plan.env != "", "name an environment, such as Pendulum-v1")
         check_workers(self.workers)
         return plan, changes
@@ -211,10 +213,10 @@ def print_scores(rows: "list[Row]") -> None:
             print(f"seed {row['seed']}: return {row['return']:.1f} +- {row['return_std']:.1f}")
 
 
-def with_flags_of(agent: str, command: type[Asking]) -> type[Asking]:
-    """The command with the flags of that algorithm."""
+def with_flags_of(agent: str, preset: str, command: type[Asking]) -> type[Asking]:
+    """The command with the flags of that algorithm's preset."""
     flags = flags_of(
-        CONFIGS[agent],
+        config_of(agent, preset),
         f"The settings of {agent}, as keys with underscores; those not given are the preset's.",
         show_defaults=False,
     )
@@ -223,14 +225,28 @@ def with_flags_of(agent: str, command: type[Asking]) -> type[Asking]:
     return make_dataclass(command.__name__, [settings], bases=(command,), frozen=True, namespace=about)
 
 
-def chosen_agent(args: Sequence[str]) -> str:
-    """The algorithm that --agent names, or the file of --config: the other flags are its own. Complaints come later."""
+def chosen(args: Sequence[str]) -> tuple[str, str]:
+    """The algorithm and the preset that flags name, or the file of --config: the other flags are theirs.
+
+    A preset that is not named is "". Complaints come later.
+    """
     words = [part for arg in args for part in arg.split("=", 1)]
-    named = dict(pairwise(words))
-    agent = named.get("--agent")
-    if agent is None and "--config" in named:
+    named, file = dict(pairwise(words)), {}
+    if "--config" in named:
         from sbeed.training.rundir import read_named_config
 
         with contextlib.suppress(ValueError, OSError):
-            agent = read_named_config(Path(named["--config"])).get("agent")
-    return agent if isinstance(agent, str) and agent in CONFIGS else "sbeed"
+            file = read_named_config(Path(named["--config"]))
+    agent, preset = (named.get(f"--{name}", file.get(name)) for name in ("agent", "preset"))
+    return agent if isinstance(agent, str) and agent in FORMS else "sbeed", preset if isinstance(preset, str) else ""
+
+
+def check_flags(agent: str, preset: str, args: Sequence[str]) -> None:
+    """Complains of a flag that another form of the agent has: the parser knows those of the chosen one alone."""
+    for arg in args:
+        name = arg.partition("=")[0].removeprefix("--").replace("-", "_")
+        if arg.startswith("--"):
+            try:
+                check_names(agent, preset, [name, name.removeprefix("no_")])
+            except ValueError as error:
+                raise UserError(f"{arg.partition('=')[0]}: {str(error).partition(': ')[2]}") from None

@@ -55,11 +55,15 @@ class Tune(Asking):
             self.check_env(base.env)
             search.check(base)
             space = (
-                read_space(plan.agent, self.over)
+                read_space(plan.agent, plan.preset, self.over)
                 if self.over
-                else paper_space(plan.agent, partial(search.goes_with, base))
+                else paper_space(plan.agent, plan.preset, partial(search.goes_with, base))
             )
-            require("--over", len(space) > 0, f"is needed: nothing of the paper's grids is a setting of {plan.agent}")
+            require(
+                "--over",
+                len(space) > 0,
+                f"is needed: nothing of the paper's grids is a setting of {plan.agent}'s {plan.preset}",
+            )
             both = set(fields_of(dict.fromkeys(space))) & set(changes)
             require("--over", not both, f"{', '.join(both)}: is searched and set at the same time")
         make_directory("--out", self.out)

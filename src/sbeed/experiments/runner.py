@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from sbeed.about import plain
-from sbeed.agents.knobs import with_fields
-from sbeed.agents.registry import find
+from sbeed.agents.registry import configured
 from sbeed.experiments.executors import Executor, Task
 from sbeed.experiments.machine import machine
 from sbeed.experiments.results import FIGURE, RESULT, RUNS
@@ -192,8 +191,7 @@ def check_settings(tasks: Iterable[Task]) -> None:
 
 
 def _config(spec: RunSpec) -> dict[str, Any]:
-    preset = find(spec.agent).preset(spec.preset, _env_spec(spec.env, spec.noise))
-    return plain(with_fields(preset, spec.fields))
+    return plain(configured(spec.agent, spec.preset, _env_spec(spec.env, spec.noise), spec.fields))
 
 
 _env_spec = cache(spec_of)  # which makes an environment

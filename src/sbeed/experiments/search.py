@@ -16,8 +16,7 @@ import optuna
 import yaml
 from optuna.trial import TrialState
 
-from sbeed.agents.knobs import with_fields
-from sbeed.agents.registry import find
+from sbeed.agents.registry import configured, find
 from sbeed.experiments import runner
 from sbeed.experiments.executors import Executor, Task
 from sbeed.experiments.journal import open_journal
@@ -208,8 +207,8 @@ class Search:
 
 def check(spec: RunSpec) -> None:
     """A ValueError in one line for fields that do not go together."""
-    agent, env = find(spec.agent), spec_of(spec.env, spec.noise)
-    agent.check(with_fields(agent.preset(spec.preset, env), spec.fields), env)
+    env = spec_of(spec.env, spec.noise)
+    find(spec.agent).check(configured(spec.agent, spec.preset, env, spec.fields), env)
 
 
 def goes_with(base: RunSpec, fields: Mapping[str, Any]) -> bool:

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias, get_origin, get_type_hints
 
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
-from sbeed.agents.configs import CONFIGS
+from sbeed.agents.configs import check_names, config_of
 from sbeed.agents.knobs import check_ranges, converted, with_fields
 from sbeed.agents.sbeed.grids import PAPER_GRIDS
 
@@ -15,31 +15,33 @@ TOGETHER = {"learning_rate": ("V_step_size", "dual_step_size")}  # the paper has
 Space: TypeAlias = Mapping[str, BaseDistribution]
 
 
-def paper_space(agent: str, fits: Callable[[Mapping[str, Any]], bool]) -> Space:
-    """The paper's own grids: of the fields that the agent has, the values that fit its other settings."""
-    known = set(get_type_hints(CONFIGS[agent]))
+def paper_space(agent: str, preset: str, fits: Callable[[Mapping[str, Any]], bool]) -> Space:
+    """The paper's own grids: of the fields that the preset has, the values that fit its other settings."""
+    known = set(get_type_hints(config_of(agent, preset)))
     grids = {name: grid for name, grid in PAPER_GRIDS.items() if known.issuperset(TOGETHER.get(name, (name,)))}
     fitting = {name: [value for value in grid if fits(fields_of({name: value}))] for name, grid in grids.items()}
     return {name: CategoricalDistribution(values) for name, values in fitting.items() if values}
 
 
-def read_space(agent: str, words: Iterable[str]) -> Space:
+def read_space(agent: str, preset: str, words: Iterable[str]) -> Space:
     """'lam=0.001..0.1' is a range, in logarithms if it spans a factor of ten; 'k=1,10,20' is a list."""
     space: dict[str, BaseDistribution] = {}
-    for name, values in (_read_field(CONFIGS[agent], word) for word in words):
+    for name, values in (_read_field(agent, preset, word) for word in words):
         if name in space:
             raise ValueError(f"{name}: is named twice; give all its values at once, as a range or as a list")
         space[name] = values
     return space
 
 
-def _read_field(config: type, word: str) -> tuple[str, BaseDistribution]:
+def _read_field(agent: str, preset: str, word: str) -> tuple[str, BaseDistribution]:
+    config = config_of(agent, preset)
     name, equals, values = word.partition("=")
     name, kinds = name.replace("-", "_"), get_type_hints(config)
     low, dots, high = values.partition("..")
     if not (equals and values):
         raise ValueError(f"{word}: must be a field and its values, such as lam=0.001..0.1 or k=1,10,20")
     if name not in kinds:
+        check_names(agent, preset, [name])
         with_fields(config(), {name: None})  # which says what names there are
     kind = kinds[name]
     if get_origin(kind) is tuple:

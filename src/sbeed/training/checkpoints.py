@@ -24,7 +24,7 @@ from sbeed.training import tensors
 from sbeed.training.room import room_for
 from sbeed.training.tensors import MANIFEST, DamagedModel, Description
 
-SCHEMA = 1
+SCHEMA = 2  # 1: sbeed 0.1; runs of other agents than its sbeed and pcl go on
 CHECKPOINTS, REPLAY, STATE = "checkpoints", "replay", "state.safetensors"
 KEPT = 2  # the newest; with one alone, whatever hurts it hurts the run
 
@@ -65,7 +65,7 @@ class Checkpoint:
     def __init__(self, run: Path, step: int):
         self.run, self.path = Path(run), place_of(run, step)
         _refuse_links(self.path, self.path.parent, self.run / REPLAY)
-        manifest = tensors.read_manifest(self.path, SCHEMA, "checkpoint", as_written=True)
+        manifest = tensors.read_manifest(self.path, SCHEMA, "checkpoint", oldest=1, as_written=True)
         seal = manifest.pop("sha256", None)
         if seal != _seal(manifest):
             raise DamagedModel(

@@ -83,7 +83,8 @@ def _checkpoint(run: Path, step: int) -> Contents:
 
 
 def _model(path: Path) -> Contents:
-    manifest = files.read_manifest(path)
+    holds_data = (path / files.DATA).exists()
+    manifest = tensors.read_manifest(path, files.DATA_SCHEMA, "dataset") if holds_data else files.read_manifest(path)
     with _complaints(path):
         described = {**manifest["file"], "tensors": manifest["tensors"]}
         if manifest.get("kind") == files.DATASET:

@@ -17,7 +17,7 @@ from sbeed.training import files, tensors
 from sbeed.training.tensors import MANIFEST, DamagedModel
 from sbeed.types import Transition
 
-SCHEMA, KIND, TENSORS = 1, files.DATASET, files.DATA
+SCHEMA, KIND, TENSORS = files.DATA_SCHEMA, files.DATASET, files.DATA
 _MOST_SIZE = 2**16  # of a vector, or numbers of a discrete space: what no observation or action exceeds
 _LONGEST_NAME = 200
 

@@ -14,9 +14,9 @@ from sbeed.training import tensors
 from sbeed.training.room import room_for
 from sbeed.training.tensors import MANIFEST, DamagedModel
 
-SCHEMA = 1
+SCHEMA = 2  # 1: sbeed 0.1; other agents than its sbeed and pcl are read (`about`)
 TENSORS = "model.safetensors"
-DATASET, DATA = "dataset", "data.safetensors"  # a dataset's kind and file: here, where no jax is (`datafiles`)
+DATASET, DATA, DATA_SCHEMA = "dataset", "data.safetensors", 1  # a dataset's: here, where no jax is (`datafiles`)
 
 
 def save(directory: Path, state: Any, about: Mapping[str, Any]) -> None:
@@ -59,7 +59,7 @@ def replacing(directory: Path, ours: set[str], kind: str) -> Iterator[Path]:
 
 def read_manifest(directory: Path) -> dict[str, Any]:
     """What `save` was told about the model, and what it added."""
-    return tensors.read_manifest(directory, SCHEMA, "saved model")
+    return tensors.read_manifest(directory, SCHEMA, "saved model", oldest=1)
 
 
 def load(directory: Path, like: Any) -> Any:

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sbeed.agents.knobs import with_fields
-from sbeed.agents.registry import find
+from sbeed.agents.registry import configured, find
 from sbeed.data.dataset import Dataset
 from sbeed.training.sources import spec_of
 from sbeed.training.threads import lapack_on_one_thread
@@ -71,12 +70,12 @@ def make_trainer(
         raise ValueError(f"checkpoint_every: must not be negative, got {spec.checkpoint_every}")
     agent = find(spec.agent)
     if dataset is not None:
-        config = with_fields(agent.preset(spec.preset, dataset.spec), spec.fields)
+        config = configured(spec.agent, spec.preset, dataset.spec, spec.fields)
         trainer = Trainer(agent, dataset, config, seeds=seeds, variants=variants, eval_env=spec.env or None)
         if spec.data not in (None, trainer.data):
             raise ValueError(f"data: the run learns from the dataset {spec.data}, this is {trainer.data}")
         return trainer
-    config = with_fields(agent.preset(spec.preset, spec_of(spec.env, spec.noise)), spec.fields)
+    config = configured(spec.agent, spec.preset, spec_of(spec.env, spec.noise), spec.fields)
     return Trainer(agent, spec.env, config, seeds=seeds, variants=variants, workers=workers, noise=spec.noise)
 
 

@@ -112,8 +112,12 @@ def sha256(content: bytes | memoryview) -> str:
 # ------------------------------------------------------------------------------------------------- reading
 
 
-def read_manifest(directory: Path, schema: int, kind: str, *, as_written: bool = False) -> dict[str, Any]:
-    """kind: what the directory should be, for a complaint: "saved model". as_written: byte for byte."""
+def read_manifest(
+    directory: Path, schema: int, kind: str, *, oldest: int | None = None, as_written: bool = False
+) -> dict[str, Any]:
+    """kind: what the directory should be, for a complaint: "saved model". oldest: schema that is still read, if not
+    this one alone. as_written: byte for byte.
+    """
     path = Path(directory) / MANIFEST
     try:
         content = read_plain(path, _LARGEST_MANIFEST)
@@ -125,7 +129,7 @@ def read_manifest(directory: Path, schema: int, kind: str, *, as_written: bool =
     found = manifest.get("schema") if isinstance(manifest, dict) else None
     if isinstance(found, int) and found > schema:
         raise DamagedModel(f"'{path}' is of schema {found}; this version of sbeed reads schema {schema}, no newer one")
-    if found != schema:
+    if type(found) is not int or found < (oldest or schema):
         raise DamagedModel(f"'{path}' is not a manifest of schema {schema}")
     if as_written and not _is_as_written(manifest, content):
         raise DamagedModel(f"'{path}' is not what was saved: it is not as this version of sbeed writes it")

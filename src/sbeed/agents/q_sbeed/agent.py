@@ -258,4 +258,4 @@ def _adam(config: QConfig, step_size: Scalar) -> optax.GradientTransformation:
     return optax.adam(step_size, b1=config.momentum)
 
 
-Q_SBEED: Any = Agent("q_sbeed", PRESETS, check, init, prepare, iterate, actor, deployed)
+Q_FORM: Any = Agent("q_form", PRESETS, check, init, prepare, iterate, actor, deployed)

@@ -15,35 +15,21 @@ class SBEEDConfig:
     gamma: float = knob(0.99, "discount", low=0, high=1, open=True, paper=".995")
     eta: float = knob(1.0, "weight of the dual term in L_eta; 0 is PCL", low=0, high=1, paper="grid .004-.1")
     lam: float = knob(0.2, "smoothing; with adapt_lam its start", low=0, open=True, paper="grid .001-.1")
-    adapt_lam: bool = knob(True, "move lam towards an entropy of entropy_target", paper="no")
-    entropy_target: float = knob(-1.0, "per dimension of a box; if actions are discrete, a share of log A")
-    prior: Literal["uniform", "lagged", "behaviour"] = knob(
-        "uniform",
-        "what pi's entropy is relative to: nothing, a slow copy of pi, which makes a trust region, or a clone of who "
-        "made the data, which keeps pi near them",
+    prior: Literal["uniform", "lagged"] = knob(
+        "uniform", "what pi's entropy is relative to: nothing, or a slow copy of pi, which makes a trust region"
     )
     prior_rate: float = knob(0.01, "share of pi that a lagged copy takes over per update", low=0, high=1)
-    clone_steps: int = knob(2_000, "steps of likelihood that make the clone, before the first update", low=1)
-    kl_target: float = knob(0.01, "KL from copy or clone that adapt_lam aims at", low=0, open=True)
+    adapt_lam: bool = knob(False, "move lam until the KL from the lagged copy is kl_target", paper="no")
+    kl_target: float = knob(0.01, "that KL", low=0, open=True)
     k: int = knob(1, "longest target, in steps", low=1, paper="grid 1-100")
     trace: float = knob(1.0, "weight passed on to longer targets; 0 is one step, 1 plain k-step", low=0, high=1)
     kappa: float = knob(
         0.0, "share of the bootstrap that V's own gradient sees; the rest is the slow copy's", low=0, high=1, paper="1"
     )
-    V_actions: Literal["replay", "policy", "both"] = knob(
-        "policy", "actions of V's loss: replayed (L_eta, the paper's), drawn from pi, or both", paper="replay"
-    )
-    replay_share: float = knob(0.5, "share of the replayed actions where V_actions is both", low=0, high=1)
-    log_pi_clip: float = knob(1e6, "bound on |log pi| of replayed actions, per action dimension", low=0, open=True)
-    dual_log_pi: float = knob(
-        0.0, "share of later actions' log pi taken as (Q - V) / lam, its optimum (critic only)", low=0, high=1
-    )
 
     # The dual
-    dual: Literal["net", "linear", "critic", "none"] = knob(
-        "critic",
-        "rho = V + nu with a network, with a linear nu solved exactly, rho = Q - lam log pi, or none, with eta 0",
-        paper="net",
+    dual: Literal["net", "linear", "none"] = knob(
+        "net", "rho = V + nu: nu a network, or linear and solved exactly; or no dual, with eta 0", paper="net"
     )
     dual_features: Literal["rbf", "hidden"] = knob(
         "rbf", "what a linear nu is linear in: random features, or a network's last hidden layer"
@@ -56,7 +42,6 @@ class SBEEDConfig:
         0.0, "dual steps end when one lowers the dual loss by less than this share", low=0, high=1
     )
     dual_l2: float = knob(0.0, "weight of |nu|^2 in the dual's loss, or the ridge of a linear dual", low=0)
-    twins: int = knob(2, "dual networks, of which the smaller value counts", low=1, high=2, paper="1")
 
     # The policy
     policy: Literal["mlp", "rbf", "table"] = knob(
@@ -65,9 +50,6 @@ class SBEEDConfig:
     squash: bool = knob(True, "box actions of an mlp pass through tanh", paper="no")
     features: int = knob(100, "random features of an rbf policy or linear dual", low=1, paper="100; 500 on HalfCheetah")
     initial_std: float = knob(1.0, "standard deviation of a new policy that is not squashed", low=0, open=True)
-    pi_gradient: Literal["score", "pathwise", "both"] = knob(
-        "pathwise", "the theorem's score form, through the critic, or the sum", paper="score"
-    )
     pi_credit: Literal["first", "all"] = knob(
         "all", "actions of a target that the score credits with it: the first or all k", paper="all"
     )
@@ -87,18 +69,11 @@ class SBEEDConfig:
     optimizer: Literal["adam", "sgd"] = knob("adam", "of Euclidean steps", paper="adam")
     max_grad_norm: float | None = knob(None, "longer gradients are scaled down to this norm", low=0, open=True)
     step_decay: float = knob(0.0, "step sizes fall as 1 / (1 + step_decay * iteration)", low=0)
-    pi_slow_rate: float = knob(
-        1.0,
-        "share of pi that its slow copy, who is evaluated and predicts, takes over per update, more at first; 1: pi",
-        low=0,
-        high=1,
-    )
     slow_rate: float = knob(0.005, "share of V that its slow copy takes over per update", low=0, high=1)
 
     # The models
     hidden: tuple[int, ...] = knob((256, 256), "widths of the hidden layers", low=1, high=16_384, paper="64 64")
     activation: Literal["relu", "tanh"] = knob("relu", "of the hidden layers", paper="tanh")
-    layer_norm: bool = knob(False, "LayerNorm before each activation of V and rho", paper="no")
     normalize_observations: bool = knob(False, "by running mean and standard deviation", paper="not said")
     scale_rounds: int = knob(
         25, "rounds that count in these statistics; later the scale of observations stands still", low=1
@@ -109,9 +84,6 @@ class SBEEDConfig:
 
     # The data
     batch_size: int = knob(256, "targets per update", low=1, paper="grid 10000-40000")
-    long_percent: int = knob(
-        100, "per cent of a batch's targets that go on past their first step, which costs networks", low=1, high=100
-    )
     segment_length: int | None = knob(None, "consecutive transitions sampled together, at least k; unset: k", low=1)
     all_starts: bool = knob(
         False, "every transition of a segment starts a target, not the first alone", paper="not said"
@@ -124,7 +96,6 @@ class SBEEDConfig:
         None, "episodes to finish before the updates, looked at after every so many steps", low=1, paper="52 on-policy"
     )
     on_policy: bool = knob(False, "forget the data after each round's updates")
-    overlap: bool = knob(False, "updates use what was there before a round's steps, so that both run at the same time")
     updates_per_iteration: int = knob(64, "updates after each of these rounds", low=1, paper="not said")
     pi_updates_per_iteration: int | None = knob(
         None, "policy steps after V's and rho's of a round; unset: one with each of them", low=1
@@ -132,12 +103,10 @@ class SBEEDConfig:
     pi_batch_size: int = knob(4096, "targets of such a policy step", low=1)
     pi_newest: int | None = knob(None, "newest transitions that it samples among; unset: as for V", low=1)
 
+    # What the trainer asks of every agent.
+    overlap = False
+
     @property
     def length(self) -> int:
         """Transitions in a sampled segment."""
         return self.segment_length or self.k
-
-    @property
-    def long_targets(self) -> int:
-        """Targets of a batch that go on past their first step."""
-        return max(1, self.batch_size * self.long_percent // 100)

@@ -1,11 +1,6 @@
-"""The dual player: what is learned of rho, and how it is fitted.
+"""The dual player: rho(s, a) = V(s) + nu(s, a), of which nu is learned, by regression on delta - V.
 
-| form | rho(s, a) | learned y(s, a) | regresses on |
-|---|---|---|---|
-| `net`, `linear` | V(s) + nu(s, a) | nu | delta - V |
-| `critic` | Q(s, a) - lam log pi(a|s) | Q | delta + lam log pi(a_0|s_0) |
-
-Either way y fits what is left of E[delta | s, a] once the known part is taken off, so rho follows V and pi at once.
+nu fits what is left of E[delta | s, a] once the known part is taken off, so rho follows V at once.
 """
 
 from typing import Any
@@ -26,7 +21,7 @@ RIDGE = 1e-4  # of the mean diagonal, at the least: random features at the media
 
 
 class Linear(eqx.Module):
-    """y = weights^T phi(x), with random features that stay as they were drawn."""
+    """nu = weights^T phi(x), with random features that stay as they were drawn."""
 
     features: FourierFeatures  # the last one is the constant
     weights: Array  # [D, out]
@@ -36,30 +31,20 @@ class Linear(eqx.Module):
 
 
 class Dual(eqx.Module):
-    """`twins` functions y(s, a), stacked: every array of `net` has a leading axis.
-
-    Discrete actions are outputs, those of a box inputs, as are the later actions where rho sees them.
-    """
+    """nu(s, a): discrete actions are outputs, those of a box inputs, as are the later actions where rho sees them."""
 
     net: MLP | Linear
     discrete: bool = eqx.field(static=True)
 
-    def all_actions(self, obs: Array, later: Array | None = None) -> Array:
-        """y of every discrete action.   [..., n] -> [twins, ..., A]"""
-        x = obs if later is None else jnp.concatenate([obs, later], axis=-1)
-        return jax.vmap(lambda net: net(x))(self.net)
-
     def __call__(self, obs: Array, action: Array, later: Array | None = None) -> Array:
-        """y of these actions, as the environment gets them.   [..., n], [..., A] or integers -> [twins, ...]"""
+        """nu of these actions, as the environment gets them.   [..., n], [..., A] or integers -> [...]"""
+        outputs = self.net(self.inputs(obs, action, later))
         if self.discrete:
-            every = self.all_actions(obs, later)
-            index = jnp.broadcast_to(action.astype(int), every.shape[:-1])
-            return jnp.take_along_axis(every, index[..., None], axis=-1)[..., 0]
-        x = self.inputs(obs, action, later)
-        return jax.vmap(lambda net: net(x)[..., 0])(self.net)
+            return jnp.take_along_axis(outputs, action.astype(int)[..., None], axis=-1)[..., 0]
+        return outputs[..., 0]
 
     def inputs(self, obs: Array, action: Array, later: Array | None) -> Array:
-        """What the networks see."""
+        """What the network sees."""
         parts = [obs] if self.discrete else [obs, action]
         return jnp.concatenate(parts if later is None else [*parts, later], axis=-1)
 
@@ -71,16 +56,12 @@ def init(config: SBEEDConfig, spec: EnvSpec, key: Key) -> Dual:
     size = spec.observation_size + later + (0 if discrete else spec.action_size)
     outputs = spec.action_size if discrete else 1
 
-    def make(k: Key) -> MLP | Linear:
-        if config.dual == "linear" and config.dual_features == "rbf":
-            features = FourierFeatures(size, config.features, key=k)
-            return Linear(features, jnp.zeros((config.features + 1, outputs), jnp.float32))
-        # nu starts as the zero function: before the dual has seen data, rho = V and L_eta is (1 - eta) PCL.
-        scale = 1.0 if config.dual == "critic" else 0.0
-        sizes = (size, *config.hidden, outputs)
-        return MLP(sizes, key=k, activation=config.activation, layer_norm=config.layer_norm, last_scale=scale)
-
-    return Dual(jax.vmap(make)(jax.random.split(key, config.twins)), discrete)
+    (key,) = jax.random.split(key, 1)  # the draw of the runs in results/, when there could be two duals
+    # nu starts as the zero function: before the dual has seen data, rho = V and L_eta is (1 - eta) PCL.
+    if config.dual == "linear" and config.dual_features == "rbf":
+        features = FourierFeatures(size, config.features, key=key)
+        return Dual(Linear(features, jnp.zeros((config.features + 1, outputs), jnp.float32)), discrete)
+    return Dual(MLP((size, *config.hidden, outputs), key=key, activation=config.activation, last_scale=0.0), discrete)
 
 
 def with_bandwidth(dual: Dual, x: Array) -> Dual:
@@ -112,18 +93,17 @@ def _shifted(x: Array, by: int, *, fill: Any) -> Array:
 
 
 def loss(dual: Dual, seen: tuple[Array, Array, Array | None], goal: Array, l2: Scalar) -> Array:
-    """The sum over twins of E[(goal - y)^2] + l2 E[y^2]."""
-    y = dual(*seen)
-    return jnp.sum(jax.vmap(lambda one: equations.dual_loss(goal.ravel(), one.ravel()) + l2 * jnp.mean(one**2))(y))
+    """E[(goal - nu)^2] + l2 E[nu^2]"""
+    nu = dual(*seen)
+    return equations.dual_loss(goal.ravel(), nu.ravel()) + l2 * jnp.mean(nu**2)
 
 
 def solve(dual: Dual, seen: tuple[Array, Array, Array | None], goal: Array, ridge: Scalar) -> Dual:
-    """y's last layer by ridge least squares: the exact dual of Algorithm 1 in the span of its features.
+    """nu's last layer by ridge least squares: the exact dual of Algorithm 1 in the span of its features.
 
     With discrete actions each has an output of its own, so its features are phi(s) in the block of the action taken.
     """
-    net = jax.tree.map(lambda leaf: leaf[0], dual.net)  # an exact solution has no twin
-    phi, outputs = _last_layer(net, dual.inputs(*seen))
+    phi, outputs = _last_layer(dual.net, dual.inputs(*seen))
     phi, goal = phi.reshape(-1, phi.shape[-1]), goal.ravel()
     if dual.discrete:
         taken = jax.nn.one_hot(seen[1].ravel(), outputs, dtype=phi.dtype)
@@ -132,11 +112,9 @@ def solve(dual: Dual, seen: tuple[Array, Array, Array | None], goal: Array, ridg
     gram = jnp.matmul(phi.T, phi, precision="highest") / len(phi)
     moment = jnp.matmul(phi.T, goal, precision="highest") / len(phi)
     weights = ridge_solve(gram, moment, ridge + RIDGE).reshape(-1, outputs)
-    if isinstance(net, Linear):
-        new: MLP | Linear = Linear(net.features, weights)
-    else:
-        new = eqx.tree_at(lambda n: (n.weights[-1], n.biases[-1]), net, (weights[:-1], weights[-1]))
-    return Dual(jax.tree.map(lambda leaf: leaf[None], new), dual.discrete)
+    if isinstance(dual.net, Linear):
+        return Dual(Linear(dual.net.features, weights), dual.discrete)
+    return eqx.tree_at(lambda d: (d.net.weights[-1], d.net.biases[-1]), dual, (weights[:-1], weights[-1]))
 
 
 def _last_layer(net: MLP | Linear, x: Array) -> tuple[Array, int]:

@@ -9,7 +9,7 @@ import optax
 
 from sbeed.agents import players, scales
 from sbeed.agents.knobs import check_ranges
-from sbeed.agents.players import cloned, encoded, make_policy, traced_floats, with_bandwidth
+from sbeed.agents.players import encoded, make_policy, traced_floats, with_bandwidth
 from sbeed.agents.sbeed import dual as duals
 from sbeed.agents.sbeed.config import SBEEDConfig
 from sbeed.agents.scales import Scales
@@ -26,10 +26,9 @@ class Learner(NamedTuple):
     """Everything that learning changes."""
 
     pi: Policy
-    pi_slow: Policy
     V: MLP
     V_slow: MLP
-    prior: Policy | None  # the lagged or cloned policy that pi's entropy is relative to, if it is
+    prior: Policy | None  # the lagged copy of pi that its entropy is relative to, if it is
     dual: duals.Dual | None
     log_lam: Array
     largest_reward: Array  # of all batches, in absolute value: what bounds V
@@ -41,7 +40,6 @@ class Learner(NamedTuple):
 def check(config: SBEEDConfig, spec: EnvSpec) -> None:
     """A ValueError in one line for a config that cannot run on this environment."""
     check_ranges(config)
-    box, critic = spec.action_kind == "box", config.dual == "critic"
     rules = (
         ("k", config.k <= config.replay_capacity, f"must not exceed the replay's {config.replay_capacity}"),
         ("k", config.k <= config.length, f"must not exceed segment_length, {config.length}"),
@@ -54,13 +52,6 @@ def check(config: SBEEDConfig, spec: EnvSpec) -> None:
             not config.all_starts or config.length <= config.batch_size,
             f"must hold {config.length} starts",
         ),
-        ("long_percent", config.long_percent == 100 or not config.all_starts, "must be 100 with all_starts"),
-        (
-            "long_percent",
-            config.long_percent == 100 or config.pi_updates_per_iteration is None,
-            "must be 100 with pi_updates_per_iteration",
-        ),
-        ("overlap", not (config.overlap and config.on_policy), "must be off where on_policy is on"),
         (
             "steps_per_iteration",
             config.length <= config.steps_per_iteration or not config.on_policy,
@@ -68,13 +59,12 @@ def check(config: SBEEDConfig, spec: EnvSpec) -> None:
         ),
         ("steps_per_iteration", config.steps_per_iteration <= config.replay_capacity, "must not exceed the replay"),
         ("eta", config.dual != "none" or config.eta == 0, "must be 0 where dual is none"),
-        ("pi_gradient", critic or config.pi_gradient == "score", "must be score unless dual is critic"),
-        ("V_actions", critic or config.V_actions == "replay", "must be replay unless dual is critic"),
-        ("dual_log_pi", critic or config.dual_log_pi == 0, "must be 0 unless dual is critic"),
-        ("dual_log_pi", not config.all_starts or config.dual_log_pi == 0, "must be 0 with all_starts"),
-        ("dual_sees", not critic or config.dual_sees == "first", "must be first where dual is critic"),
-        ("twins", config.dual != "linear" or config.twins == 1, "must be 1 where the dual is solved exactly"),
-        ("policy", config.policy != "table" or not box, "must not be table for a box of actions"),
+        ("adapt_lam", not config.adapt_lam or config.prior == "lagged", "must be off unless prior is lagged"),
+        (
+            "policy",
+            config.policy != "table" or spec.action_kind == "discrete",
+            "must not be table for a box of actions",
+        ),
     )
     for name, holds, complaint in rules:
         if not holds:
@@ -93,33 +83,23 @@ def init(config: SBEEDConfig, spec: EnvSpec, key: Key) -> Learner:
         features=config.features,
         initial_std=config.initial_std,
     )
-    V = MLP(
-        (spec.observation_size, *config.hidden, 1),
-        key=k_V,
-        activation=config.activation,
-        layer_norm=config.layer_norm,
-    )
+    V = MLP((spec.observation_size, *config.hidden, 1), key=k_V, activation=config.activation)
     dual = None if config.dual == "none" else duals.init(config, spec, k_dual)
     log_lam = jnp.log(jnp.asarray(config.lam, jnp.float32))
     each = {"pi": pi, "V": V, "dual": dual, "log_lam": log_lam}
     opt = {name: optimizer(config, 0.0).init(eqx.filter(p, eqx.is_array)) for name, p in each.items()}
     prior = None if config.prior == "uniform" else pi
     zero, rounds = jnp.zeros((), jnp.float32), jnp.zeros((), jnp.int32)
-    return Learner(pi, pi, V, V, prior, dual, log_lam, zero, scales.init(spec.observation_size), opt, rounds)
+    return Learner(pi, V, V, prior, dual, log_lam, zero, scales.init(spec.observation_size), opt, rounds)
 
 
 def prepare(config: SBEEDConfig, spec: EnvSpec, state: Learner, replay: Replay, key: Key) -> Learner:
-    """Once, with the first data: the normalisers' statistics, the bandwidth of random features, and the clone.
-
-    pi begins as the clone, if there is one: where the data are.
-    """
+    """Once, with the first data: the normalisers' statistics and the bandwidth of random features."""
     batch = jax.tree.map(lambda x: x[:, 0], sample(replay, key, 4096, 1))
     state = state._replace(scales=scales.begin(config, state.scales, batch.obs, replay))
     obs = scales.scaled(config, state.scales, batch).obs
     pi = with_bandwidth(state.pi, median_bandwidth(obs))
-    if config.prior == "behaviour":
-        pi = _behaviour(config, state._replace(pi=pi), replay, key)
-    state = state._replace(pi=pi, pi_slow=pi, prior=None if state.prior is None else pi)
+    state = state._replace(pi=pi, prior=None if state.prior is None else pi)
     if state.dual is None:
         return state
     action = encoded(spec, state.pi, batch.action)
@@ -127,24 +107,9 @@ def prepare(config: SBEEDConfig, spec: EnvSpec, state: Learner, replay: Replay, 
     return state._replace(dual=duals.with_bandwidth(state.dual, state.dual.inputs(obs, action, later)))
 
 
-def _behaviour(config: SBEEDConfig, state: Learner, replay: Replay, key: Key) -> Policy:
-    """pi_b, of pi's kind, on observations as pi sees them."""
-
-    def draw(k: Key) -> tuple[Array, Array]:
-        batch = scales.scaled(config, state.scales, sample(replay, k, config.batch_size, 1))
-        return batch.obs, batch.action
-
-    return cloned(state.pi, draw, key, steps=config.clone_steps, step_size=config.V_step_size)
-
-
 def actor(config: SBEEDConfig, state: Learner) -> Policy:
-    """Who collects: pi, on observations normalised as it is used to."""
+    """The policy that collects, is evaluated and predicts: pi, on observations normalised as it is used to."""
     return scales.acting(config, state.scales, state.pi)
-
-
-def deployed(config: SBEEDConfig, state: Learner) -> Policy:
-    """Who is evaluated and predicts: pi's slow copy, an average over its last updates."""
-    return actor(config, state._replace(pi=state.pi_slow))
 
 
 def optimizer(config: SBEEDConfig, step_size: Scalar) -> optax.GradientTransformation:

@@ -1,6 +1,5 @@
-"""The settings with names: what the paper ran, and what we recommend."""
+"""The settings with names: what the paper ran."""
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -15,16 +14,11 @@ def paper(spec: EnvSpec) -> SBEEDConfig:
         gamma=0.995,
         eta=0.1,
         lam=0.0003,
-        adapt_lam=False,
         k=100,
         trace=0.99 if spec.name.startswith("Swimmer") else 0.97,
         kappa=0.0,
-        V_actions="replay",
-        dual="net",
-        twins=1,
         policy="rbf",
         features=500 if spec.name.startswith("HalfCheetah") else 100,
-        pi_gradient="score",
         pi_credit="first",
         pi_prox="kl",
         pi_step_size=3.0,
@@ -69,48 +63,6 @@ def paper_on_policy(spec: EnvSpec) -> SBEEDConfig:
     )
 
 
-def default(spec: EnvSpec) -> SBEEDConfig:
-    """What we recommend: one setting for all boxes of actions, one for all discrete ones."""
-    if spec.action_kind == "box":
-        return SBEEDConfig(
-            k=3,
-            trace=1.0,
-            long_percent=30,
-            dual_log_pi=0.5,
-            log_pi_clip=2.0,
-            pi_slow_rate=0.001,
-            hidden=(128, 128),
-            overlap=True,
-        )
-    return SBEEDConfig(
-        lam=0.1,
-        entropy_target=0.25,
-        k=5,
-        trace=0.8,
-        dual_log_pi=0.5,
-        pi_step_size=1e-3,
-        slow_rate=0.02,
-        pi_slow_rate=0.005,
-        hidden=(64, 64),
-        warmup=1_000,
-        overlap=True,
-    )
-
-
-def offline(spec: EnvSpec) -> SBEEDConfig:
-    """For a fixed dataset: pi keeps near who made it, a clone, and V and Q are kept from rising away from the data.
-
-    In a box the price of leaving the clone, lam, is fixed: where the data are narrow, no action near them is worth it,
-    and where they are broad, many are. Discrete actions have a budget of KL, and take longer targets with less of the
-    dual's correction: what the data's own futures paid, and not what V says of states that they never met.
-    """
-    near = replace(default(spec), prior="behaviour")
-    if spec.action_kind == "box":
-        return replace(near, adapt_lam=False, lam=0.4, layer_norm=True, clone_steps=20_000)
-    budget = 0.8 * math.log(spec.action_size)
-    return replace(near, kl_target=budget, k=10, trace=0.9, dual_log_pi=0.25, activation="tanh")
-
-
 def pcl(spec: EnvSpec) -> SBEEDConfig:
     """Path consistency learning as the paper sees it: its own setting without a dual."""
     return replace(paper(spec), eta=0.0, dual="none")
@@ -122,9 +74,7 @@ def trust_pcl(spec: EnvSpec) -> SBEEDConfig:
 
 
 PRESETS: dict[str, Callable[[EnvSpec], SBEEDConfig]] = {
-    "default": default,
     "paper": paper,
     "paper-on-policy": paper_on_policy,
-    "offline": offline,
 }
 PCL_PRESETS: dict[str, Callable[[EnvSpec], SBEEDConfig]] = {"default": trust_pcl, "paper": pcl}

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import NamedTuple
 
-from sbeed.agents.configs import CONFIGS
+from sbeed.agents.configs import config_of
 from sbeed.experiments.spec import Curve, Figure
 from sbeed.training.run import RunSpec
 
@@ -28,7 +28,7 @@ class Scale(NamedTuple):
 
 def _smoke(spec: RunSpec) -> RunSpec:
     """Some four thousand steps of a small agent, still with several rounds of updates."""
-    known = {field.name for field in fields(CONFIGS[spec.agent])}
+    known = {field.name for field in fields(config_of(spec.agent, spec.preset))}
     small = {name: value for name, value in SMALL.items() if name in known}
     if "trajectories_per_iteration" in spec.fields:
         small["trajectories_per_iteration"] = 2
