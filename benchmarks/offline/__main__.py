@@ -10,6 +10,7 @@ from benchmarks import rows
 from benchmarks.__main__ import commit, machine
 from benchmarks.offline import garnet, learning, loading, page, values
 from benchmarks.offline.figure import offline_figure
+from sbeed import __version__
 from sbeed.experiments import plots
 
 Row = dict[str, Any]
@@ -38,7 +39,7 @@ def main() -> None:
     for name in () if given.page else given.only or STUDIES:
         for seed in range(given.seeds):
             if given.only or not any(_is(row, name, seed) for row in rows.read(file)):
-                row = {**STUDIES[name](seed), "commit": commit(), "machine": machine()}
+                row = {**STUDIES[name](seed), "commit": commit(), "machine": machine(), "sbeed": __version__}
                 rows.write(file, [*(old for old in rows.read(file) if not _is(old, name, seed)), row])
                 print(f"{name}, seed {seed}", flush=True)
     write(given.out)

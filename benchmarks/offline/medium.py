@@ -23,7 +23,7 @@ from benchmarks.__main__ import commit, machine
 from benchmarks.offline import page
 from benchmarks.offline.__main__ import write
 from benchmarks.processes import D3RLPY, ROOT, System
-from sbeed import load_dataset
+from sbeed import __version__, load_dataset
 from sbeed.data.dataset import Dataset
 from sbeed.training.actors import Evaluator
 from sbeed.training.datafiles import fingerprint
@@ -128,7 +128,7 @@ def sbeed(*words: str, minutes: float | None = None) -> bool:
 def add(given: argparse.Namespace, data: Dataset, system: str, seed: int, told: Mapping[str, Any]) -> None:
     """The row takes the place of an older one of the same; the page is written anew."""
     name = {"study": page.MEDIUM, "task": given.task, "kind": given.kind, "system": system, "seed": seed}
-    row = {**name, "data": fingerprint(data), **told, "commit": commit(), "machine": machine()}
+    row = {**name, "data": fingerprint(data), **told, "commit": commit(), "machine": machine(), "sbeed": __version__}
     same = ("study", "task", "kind", "system", "seed", "hidden")
     file = given.results / "rows.jsonl"
     others = [old for old in rows.read(file) if any(old.get(key) != row.get(key) for key in same)]

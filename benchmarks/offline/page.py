@@ -22,6 +22,11 @@ Written by `python -m benchmarks.offline` from rows.jsonl beside it; do not edit
 
 """
 
+FORMER = """\
+Studies measured with sbeed 0.1, whose `default` and `offline` were another learner: {studies}.
+
+"""
+
 FINALS = """
 Final return of the last parameters, 20 episodes, deterministic; path and agent share a seed. The path is worth
 `effective` independent transitions ([mixing](../../src/sbeed/data/mixing.py)). *Unbroken*: without the time limit. The
@@ -45,7 +50,9 @@ sets and seeds (docs/experiments.md): these are not fresh ones.
 
 
 def readme(rows: Sequence[Row]) -> str:
-    parts = [TEXT, "## Learning from one path of uniformly random actions\n\n", _learning(rows)]
+    former = sorted({row["study"] for row in rows if "sbeed" not in row})  # the version is in rows since 0.2
+    parts = [TEXT, *([FORMER.format(studies=", ".join(former))] if former else [])]
+    parts += ["## Learning from one path of uniformly random actions\n\n", _learning(rows)]
     parts += [FINALS, "\n## The error of V and the length of the path\n\n", _garnet(rows)]
     parts += ["\n## Values told from data alone\n\n", _values(rows)]
     parts += ["\n## Learning from what our own agents did\n\n", _medium(rows)]
@@ -98,7 +105,7 @@ Tables, eta 1, {len(slopes)} garnets, a path each of {T[0]:,} to {T[-1]:,} steps
             for row in networks
             for one in row["errors"]
         ]
-        text += "\nWith networks for V, pi and rho, sup errors to V*_lam (total) and to the path's own optimum V^:\n\n"
+        text += "\nWith networks, sup errors to V*_lam (total) and to the path's own optimum V^:\n\n"
         text += aligned(lines)
     return text
 

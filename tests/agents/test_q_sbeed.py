@@ -147,6 +147,40 @@ def test_the_ridge_bounds_what_the_dual_explains():
     assert float(norm(nu)) <= float(norm(found.error)) / (1 + config.dual_ridge)
 
 
+def _first_batch(config):
+    """A first state, and a batch of the probe whose actions are discrete."""
+    _, spec, data = _probe(probe.DelayedReward, False, 1_000)
+    state = agent.init(config, spec, jax.random.key(0))
+    return spec, state, sample(ring.insert(ring.empty(spec, 1_000), data), jax.random.key(1), 256, 1)
+
+
+def test_a_bootstrap_stays_where_the_solution_is():
+    config = replace(SMALL, lam=0.5)
+    spec, state, batch = _first_batch(config)
+    high = eqx.tree_at(lambda q: q.net.net.biases[-1], state.Q, replace_fn=lambda b: b + 1e4)
+    state = state._replace(largest_reward=jnp.float32(2))
+    found = agent.errors(config, state, high, batch, agent.draw_next(config, spec, state, batch, jax.random.key(2)))
+    # (max |r| + lam log 2) / (1 - .9), of two actions
+    np.testing.assert_allclose(found.v_next, 10 * (2 + 0.5 * np.log(2)), rtol=1e-5)
+
+
+def test_lam_rises_when_the_entropy_is_too_low():
+    def after(**fields):
+        config = replace(SMALL, adapt_lam=True, **fields)
+        spec, state, batch = _first_batch(config)
+        return agent.update_pi(config, spec, state, batch.obs[:, 0], jax.random.key(2))[0].log_lam
+
+    assert after(entropy_target=5.0) > np.log(0.1) > after(entropy_target=-5.0)
+
+
+def test_the_average_follows_slowly_and_that_of_a_young_policy_quickly():
+    config = replace(SMALL, average_rate=0.01, updates_per_iteration=10)
+    state = _first_batch(config)[1]
+    rates = [float(agent._average_rate(config, state._replace(iteration=jnp.asarray(i)))) for i in (0, 1, 9, 1000)]
+    np.testing.assert_allclose(rates, [1, 0.5, 0.1, 0.01])
+    assert agent.deployed(config, state) is state.averaged
+
+
 # ---------------------------------------------------------------------------------------------- known answers
 
 

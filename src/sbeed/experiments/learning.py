@@ -79,6 +79,9 @@ long as the steps it allows.
 """
 
 
+FORMER = """\
+`default` on {tasks}: of sbeed 0.1, where another learner had this name. Today's has no rows here yet.
+"""
 VERSUS = """\
 Interquartile means of the final returns, same steps, gamma and evaluation, and the seeds that both have; intervals,
 95%, of a bootstrap over the seeds. The chance is that of a run against another's, a tie counted half. SAC is
@@ -171,15 +174,21 @@ def report(runs: Sequence[Run], random: Mapping[str, Mapping[str, float]]) -> st
     parts = [TEXT.format(episodes=episodes)]
     for preset in dict.fromkeys(run.preset for run in runs):
         some = [run for run in runs if run.preset == preset]
-        parts += [f"## `{preset}`\n"]
+        parts += [f"## `{preset}`\n", *_former(some)]
         parts += [_table("task | steps, of | goal (steps) | final mean | verdict | by seed", map(_score, some))]
         header = "task | stability by seed | all ≥ 0.6 | largest V, of its bound | within"
         parts += [_table(header, (_holding(run, random[run.task]) for run in some))]
         parts += ["".join(f"- {run.task}: {_origin(run)}\n" for run in some)]
     if pairs := versus(runs):
-        parts += ["## `default` against SAC\n\n" + VERSUS]
+        parts += ["## `default` against SAC\n", *_former(runs), VERSUS]
         parts += [_table("task | `default` | SAC | chance that `default` is above", pairs)]
     return "\n".join(parts)
+
+
+def _former(runs: Iterable[Run]) -> list[str]:
+    """A remark where rows of `default` are of sbeed 0.1, whose V took actions of the policy."""
+    tasks = [run.task for run in runs if run.preset == "default" and run.config.get("V_actions", "replay") != "replay"]
+    return [FORMER.format(tasks=", ".join(tasks))] if tasks else []
 
 
 def _table(header: str, lines: Iterable[str]) -> str:

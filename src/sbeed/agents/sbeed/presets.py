@@ -9,7 +9,7 @@ from sbeed.types import EnvSpec
 
 
 def paper(spec: EnvSpec) -> SBEEDConfig:
-    """The paper's appendix, with the cures that its silence makes necessary (docs/agents/sbeed.md)."""
+    """The paper's appendix, with the cures that its silence makes necessary (docs/agents/sbeed_v_pi.md)."""
     return SBEEDConfig(
         gamma=0.995,
         eta=0.1,
