@@ -1,5 +1,6 @@
 """The Q-form's learner: each knob moves the parameters, and the answers that are known are found at kappa 1."""
 
+from dataclasses import fields as fields_of
 from dataclasses import replace
 from functools import cache, partial
 
@@ -13,6 +14,7 @@ from sbeed.agents.q_sbeed import agent
 from sbeed.agents.q_sbeed import dual as duals
 from sbeed.agents.q_sbeed.config import QConfig
 from sbeed.agents.q_sbeed.learner import check, policy
+from sbeed.agents.registry import configured
 from sbeed.data import replay as ring
 from sbeed.data.replay import sample
 from sbeed.envs import probe
@@ -179,6 +181,35 @@ def test_the_average_follows_slowly_and_that_of_a_young_policy_quickly():
     rates = [float(agent._average_rate(config, state._replace(iteration=jnp.asarray(i)))) for i in (0, 1, 9, 1000)]
     np.testing.assert_allclose(rates, [1, 0.5, 0.1, 0.01])
     assert agent.deployed(config, state) is state.averaged
+
+
+@pytest.mark.parametrize(
+    ("kind", "preset", "fields", "name"),
+    [
+        ("box", "default", {"trace": 0.5}, "trace"),
+        ("box", "default", {"kappa": 0.0, "eta": 0.5}, "eta"),
+        ("box", "default", {"adapt_lam": False, "lam_step_size": 1e-3}, "lam_step_size"),
+        ("discrete", "default", {"adapt_lam": False, "entropy_target": 0.5}, "entropy_target"),
+        ("box", "default", {"clone_steps": 5}, "clone_steps"),
+        ("box", "offline", {"kl_target": 0.5}, "kl_target"),
+        ("box", "default", {"dual": "none", "eta": 0.0, "dual_ridge": 0.5}, "dual_ridge"),
+        ("box", "default", {"dual": "linear", "dual_steps": 5}, "dual_steps"),
+        ("discrete", "default", {"pi_step_size": 1e-3}, "pi_step_size"),
+        ("box", "default", {"slow_rate": 0.1}, "slow_rate"),
+        ("discrete", "default", {"return_scale": 5.0}, "return_scale"),
+    ],
+)
+def test_a_knob_that_would_do_nothing_is_refused_in_one_line(kind, preset, fields, name):
+    spec = EnvSpec("task", 3, kind, 2, None)
+    with pytest.raises(ValueError, match=f"^{name}: does nothing here: it needs [^\n]+$"):
+        configured("sbeed", preset, spec, fields)
+
+
+def test_a_knob_that_is_read_or_left_as_it_is_passes():
+    spec = EnvSpec("task", 3, "box", 2, None)
+    assert configured("sbeed", "default", spec, {"k": 4, "trace": 0.5}).trace == 0.5
+    whole = {f.name: getattr(QConfig(), f.name) for f in fields_of(QConfig)}
+    assert configured("sbeed", "default", spec, whole | {"kappa": 0.0, "eta": 0.0, "dual": "none"}).eta == 0
 
 
 # ---------------------------------------------------------------------------------------------- known answers

@@ -39,7 +39,12 @@ def find(name: str) -> Agent:
 
 
 def configured(agent: str, preset: str, spec: EnvSpec, fields: Mapping[str, Any]) -> Config:
-    """The preset's config with these fields replaced; a ValueError in one line for what there is not."""
-    config = find(agent).preset(preset, spec)
+    """The preset's config with these fields replaced; a ValueError in one line for a field that would do nothing."""
+    start = find(agent).preset(preset, spec)
     check_names(agent, preset, fields)
-    return with_fields(config, fields)
+    config = with_fields(start, fields)
+    unread = config.unread(spec.action_kind == "discrete") if isinstance(config, QConfig) else {}
+    for name, needs in unread.items():
+        if getattr(config, name) != getattr(start, name):
+            raise ValueError(f"{name}: does nothing here: it needs {needs}")
+    return config

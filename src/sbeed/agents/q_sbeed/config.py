@@ -83,6 +83,23 @@ class QConfig:
     updates_per_iteration: int = knob(64, "updates after each of these rounds", low=1, paper="not said")
     overlap: bool = knob(True, "updates use the data that precede a round's steps, so that both run at the same time")
 
+    def unread(self, discrete: bool) -> dict[str, str]:
+        """The knobs that this config does not read, each with what would make it read."""
+        no_dual, no_lam = "a dual (`dual`)", "an adapted lam (`adapt_lam`)"
+        rules = (
+            (self.k == 1, ("trace",), "paths of several steps (`k`)"),
+            (self.kappa == 0 and self.dual != "none", ("eta",), "a backward part of the gradient (`kappa`)"),
+            (not self.adapt_lam, ("lam_step_size", "kl_target"), no_lam),
+            (not self.adapt_lam and discrete, ("entropy_target",), no_lam),
+            (self.prior == "uniform", ("clone_steps", "kl_target"), "a clone of the behaviour (`prior`)"),
+            (self.dual == "none", ("dual_ridge", "dual_step_size", "dual_steps"), no_dual),
+            (self.dual == "linear", ("dual_step_size", "dual_steps"), "a dual that takes steps (`dual`)"),
+            (discrete, ("pi_step_size",), "a box of actions: pi is read off Q"),
+            (not self.slow_copy, ("slow_rate",), "a slow copy of Q (`slow_copy`)"),
+            (not self.normalize_rewards, ("return_scale",), "normalised rewards (`normalize_rewards`)"),
+        )
+        return {name: needs for unread, names, needs in rules if unread for name in names}
+
     @property
     def on_policy(self) -> bool:
         """Never: the loss is minimised over any distribution of actions."""
