@@ -15,7 +15,7 @@ from sbeed.agents.q_sbeed.config import QConfig
 from sbeed.agents.sbeed.config import SBEEDConfig
 from sbeed.cli.flags import spell_out, switches
 from sbeed.cli.train import chosen
-from sbeed.training import rundir
+from sbeed.storage import run_dir
 
 # The same sizes as in test_api: compiled once if both run in one process.
 TINY = (
@@ -55,7 +55,7 @@ def test_a_run_leaves_settings_rows_models_and_a_curve(run):
     assert found == {
         "config.yaml", "metrics.jsonl", "tensorboard", "curve.png", "seed_3", "seed_4", "checkpoints", "replay", "lock",
     }  # fmt: skip
-    rows = rundir.read_rows(run)
+    rows = run_dir.read_rows(run)
     assert [(row["step"], row["seed"], row["final"]) for row in rows] == [
         (16, 3, False), (16, 4, False), (24, 3, True), (24, 4, True),
     ]  # fmt: skip
@@ -87,7 +87,7 @@ def test_a_file_of_settings_imports_nothing(capsys, tmp_path, setting, words):
 def test_a_run_can_be_asked_for_again_by_its_config_file(run, tmp_path, capsys):
     code, _, err = _run(capsys, "train", "--config", run / "config.yaml", "--seeds", 1, "--out", tmp_path / "again")
     assert (code, err) == (0, "")
-    again, first = rundir.read_rows(tmp_path / "again")[-1], rundir.read_rows(run)[-2]
+    again, first = run_dir.read_rows(tmp_path / "again")[-1], run_dir.read_rows(run)[-2]
     assert (again["seed"], again["return"]) == (3, first["return"])
     assert (tmp_path / "again" / "model").is_dir()
     settings = [yaml.safe_load((path / "config.yaml").read_text()) for path in (run, tmp_path / "again")]
@@ -249,7 +249,7 @@ def test_evaluation_is_that_of_the_last_row(capsys, run):
     assert code == 0
     assert set(answer) == {"mean_return", "std_return", "returns", "lengths"}
     assert answer["lengths"] == [200] * 4
-    rows = rundir.read_rows(run)[-2:]
+    rows = run_dir.read_rows(run)[-2:]
     assert answer["mean_return"] == pytest.approx(sum(row["return"] for row in rows) / 2)
     code, out, _ = _run(capsys, "eval", run / "seed_4", "--episodes", 2)
     assert out.startswith(f"return {rows[1]['return']:.1f} +- {rows[1]['return_std']:.1f}")

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import yaml
 
-from sbeed.training import checkpoints, tensors
-from sbeed.training.checkpoints import place_of, steps_of
+from sbeed.storage import checkpoints, tensors
+from sbeed.storage.checkpoints import place_of, steps_of
 
 
 class Kind(NamedTuple):

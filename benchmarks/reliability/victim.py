@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks.reliability import runs
 from benchmarks.reliability.golden import newest
-from sbeed.training.lock import LOCK
+from sbeed.storage.lock import LOCK
 
 HARM = (
     *("pickle.", "marshal.", "exec", "compile", "code.", "import", "ctypes.", "subprocess.", "pty.", "socket."),

@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from benchmarks.reliability.trial import Trial, attempt, require
-from sbeed.training.checkpoints import Checkpoint, Checkpoints, Snapshot, steps_of
+from sbeed.storage.checkpoints import Checkpoint, Checkpoints, Snapshot, steps_of
 
 NAME = "kill_writer"
 MUST = "no checkpoint unreadable, at most one interval lost"

@@ -8,23 +8,23 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 import gymnasium
-import jax
 import numpy as np
 
-from sbeed.about import About, Task, check_imports_nothing, count, describe, read_about, read_task, task_of
 from sbeed.agents.base import Agent
 from sbeed.agents.configs import check_names
+from sbeed.agents.knobs import whole_number
 from sbeed.agents.registry import configured, find
 from sbeed.data.dataset import Dataset
 from sbeed.envs import spaces
+from sbeed.envs.task import Env, OneEnv, Task, check_fits, check_imports_nothing, read_task
 from sbeed.models.host import HostPolicy
-from sbeed.recording import is_finished, record, restore
-from sbeed.training import files
+from sbeed.storage.models import ModelCard, load_model, save_model
+from sbeed.storage.run_dir import RunDir
+from sbeed.storage.tensors import DamagedModel
 from sbeed.training.ope import Estimate, estimate_value
-from sbeed.training.progress import progress_bar as show_progress
+from sbeed.training.progress_bar import progress_bar as show_progress
 from sbeed.training.run import RunSpec, follow, in_rounds
-from sbeed.training.rundir import RunDir
-from sbeed.training.sources import Env, OneEnv, check_fits
+from sbeed.training.session import is_finished, record, restore
 from sbeed.training.trainer import Rule, Trainer
 from sbeed.types import EnvSpec
 
@@ -66,7 +66,7 @@ class Algorithm:
         noise: float = 0.0,
         **config_fields: Any,
     ):
-        self._asked = policy, preset, count("seed", seed, low=0), behaviour, config_fields
+        self._asked = policy, preset, whole_number("seed", seed, low=0), behaviour, config_fields
         self._task: Task | None = None
         self._trainer: Trainer | None = None
         if env is not None:
@@ -84,11 +84,11 @@ class Algorithm:
             raise ValueError(f"policy: must be one of {', '.join(choices)} or None, got {policy!r}")
         if policy is not None and choices is POLICIES:
             config = replace(config, policy=POLICIES[policy])
-        self._be(About(self.agent.name, task, preset, config, seed, steps=0), behaviour)
+        self._be(ModelCard(self.agent.name, task, preset, config, seed, steps=0), behaviour)
 
-    def _be(self, about: "About", behaviour: Any = "current", state: Any = None) -> None:
+    def _be(self, card: ModelCard, behaviour: Any = "current", state: Any = None) -> None:
         """state: what was learned in an earlier life, if this one was loaded from it; the trainer comes when needed."""
-        _, task, self.preset, self.config, self.seed, self._steps_before = about
+        _, task, self.preset, self.config, self.seed, self._steps_before = card
         self._task = task
         self._behaviour, self._state = behaviour, state
         self._rng = np.random.default_rng([self.seed, PREDICTION])
@@ -129,12 +129,12 @@ class Algorithm:
             env=self.task.name or self.spec.name,
             agent=self.agent.name,
             preset=self.preset,
-            steps=count("total_timesteps", total_timesteps),
+            steps=whole_number("total_timesteps", total_timesteps),
             noise=self.task.noise,
-            evaluate_every=count("evaluate_every", evaluate_every),
-            episodes=count("episodes", episodes),
-            final_episodes=count("final_episodes", final_episodes),
-            checkpoint_every=count("checkpoint_every", checkpoint_every, low=0),
+            evaluate_every=whole_number("evaluate_every", evaluate_every),
+            episodes=whole_number("episodes", episodes),
+            final_episodes=whole_number("final_episodes", final_episodes),
+            checkpoint_every=whole_number("checkpoint_every", checkpoint_every, low=0),
         )
         if self._trainer is not None and self._trainer.data is not None:  # what it was fitted to is left behind
             self._leave()
@@ -162,7 +162,7 @@ class Algorithm:
         `learn`; a checkpoint refers to the dataset by its SHA-256.
         """
         if self._task is None:
-            self._settle(task_of(dataset, eval_env if isinstance(eval_env, str) else None))
+            self._settle(dataset.task(eval_env if isinstance(eval_env, str) else None))
         where = eval_env if eval_env is not None else self.task.name
         check_fits("dataset", dataset.spec, self.spec)
         trainer = Trainer(self.agent, dataset, self.config, seeds=[self.seed], eval_env=where)
@@ -177,11 +177,11 @@ class Algorithm:
             agent=self.agent.name,
             preset=self.preset,
             data=trainer.data,
-            steps=in_rounds(count("updates", updates), self.config),
-            evaluate_every=count("evaluate_every", evaluate_every),
-            episodes=count("episodes", episodes),
-            final_episodes=count("final_episodes", final_episodes),
-            checkpoint_every=count("checkpoint_every", checkpoint_every, low=0),
+            steps=in_rounds(whole_number("updates", updates), self.config),
+            evaluate_every=whole_number("evaluate_every", evaluate_every),
+            episodes=whole_number("episodes", episodes),
+            final_episodes=whole_number("final_episodes", final_episodes),
+            checkpoint_every=whole_number("checkpoint_every", checkpoint_every, low=0),
         )
         return self._run(trainer, spec, callback, progress_bar, out, resume)
 
@@ -241,15 +241,17 @@ class Algorithm:
 
     def evaluate(self, episodes: int = 20) -> Score:
         """The deterministic policy on episodes that training never sees, the same ones every time."""
-        returns, lengths = self._training().evaluate(count("episodes", episodes))
+        returns, lengths = self._training().evaluate(whole_number("episodes", episodes))
         return Score(float(returns[0].mean()), float(returns[0].std()), returns[0].tolist(), lengths[0].tolist())
 
     def estimate_value(self, dataset: Dataset, *, updates: int = 20_000, seed: int = 0) -> Estimate:
         """What the policy is worth, discounted, told from the data alone; a warning where they hardly cover it."""
         check_fits("dataset", dataset.spec, self.spec)
         who = self.agent.deployed(self.config, self._learned())
-        updates = count("updates", updates)
-        return estimate_value(who, dataset, gamma=self.config.gamma, updates=updates, seed=count("seed", seed, low=0))
+        updates = whole_number("updates", updates)
+        return estimate_value(
+            who, dataset, gamma=self.config.gamma, updates=updates, seed=whole_number("seed", seed, low=0)
+        )
 
     @property
     def policy(self) -> HostPolicy:
@@ -324,8 +326,8 @@ class Algorithm:
 
     def save(self, path: str | Path) -> None:
         """A directory of named tensors and a manifest. The data that it learned from are not in it."""
-        about = About(self.agent.name, self.task, self.preset, self.config, self.seed, self.num_timesteps)
-        files.save(Path(path), self._learned(), describe(about))
+        card = ModelCard(self.agent.name, self.task, self.preset, self.config, self.seed, self.num_timesteps)
+        save_model(Path(path), card, self._learned())
 
     @classmethod
     def load(cls, path: str | Path, env: Env | None = None) -> Self:
@@ -333,13 +335,12 @@ class Algorithm:
 
         `Algorithm.load` takes agents of every kind.
         """
-        about = read_about(Path(path))
-        kind = ALGORITHMS[about.agent]
+        card, state = load_model(Path(path))
+        kind = ALGORITHMS[card.agent]
         if not issubclass(kind, cls):
-            raise files.DamagedModel(f"'{path}' holds an agent of another kind, {about.agent!r}")
-        like = jax.eval_shape(lambda key: kind.agent.init(about.config, about.task.spec, key), jax.random.key(0))
+            raise DamagedModel(f"'{path}' holds an agent of another kind, {card.agent!r}")
         found = kind.__new__(kind)
-        found._be(about, state=files.load(Path(path), like))
+        found._be(card, state=state)
         if env is not None:
             found.set_env(env)
         return found

@@ -9,6 +9,7 @@ import pytest
 
 from sbeed.agents.registry import find
 from sbeed.agents.sbeed.grids import PAPER_GRIDS
+from sbeed.envs.task import spec_of
 from sbeed.experiments import figures
 from sbeed.experiments.executors import Task
 from sbeed.experiments.figures import ablation, off_policy, on_policy
@@ -16,7 +17,6 @@ from sbeed.experiments.figures.scales import SCALES, at_scale
 from sbeed.experiments.runner import _config, check_settings, done_in
 from sbeed.experiments.spec import Run, arranged, chosen, describe, read_run, runs_of, shown
 from sbeed.training.run import RunSpec
-from sbeed.training.sources import spec_of
 
 ROOT = Path(__file__).parents[2]
 ALL = [module.FIGURE for module in (ablation, off_policy, on_policy)]

@@ -13,7 +13,7 @@ from sbeed import cli
 from sbeed.experiments import markup, plots, report, results, svg
 from sbeed.experiments.stats import Series
 from sbeed.experiments.words import duration, number, short
-from sbeed.training.rundir import read_rows
+from sbeed.storage.run_dir import read_rows
 from tests.experiments.folders import LEARNED, ablation, hostile, learned, rows_of, unfinished, write_figure, write_run
 
 

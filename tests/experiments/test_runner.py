@@ -25,9 +25,9 @@ from sbeed.experiments.results import RESULT
 from sbeed.experiments.runner import MOST_DEATHS, finish, run_figure
 from sbeed.experiments.spec import Curve, Figure, Panel, Run, arranged, describe, read_run, runs_of
 from sbeed.experiments.worker import SPEC, Outcome, work, write_json
-from sbeed.training.checkpoints import steps_of
+from sbeed.storage.checkpoints import steps_of
+from sbeed.storage.run_dir import read_rows
 from sbeed.training.run import RunSpec
-from sbeed.training.rundir import read_rows
 from tests.tiny import TINY
 
 ROOT = Path(__file__).parents[2]

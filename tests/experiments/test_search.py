@@ -20,9 +20,9 @@ from sbeed.experiments.results import RESULT
 from sbeed.experiments.search import Search, open_study, write_best
 from sbeed.experiments.space import fields_of, paper_space, read_space
 from sbeed.experiments.worker import Outcome, write_json
-from sbeed.training.lock import locked
+from sbeed.storage.lock import locked
+from sbeed.storage.run_dir import read_config
 from sbeed.training.run import RunSpec
-from sbeed.training.rundir import read_config
 from tests.tiny import TINY
 
 BASE = RunSpec("Pendulum-v1", steps=100, evaluate_every=50, fields=TINY)

@@ -11,14 +11,14 @@ import pytest
 
 from sbeed.agents.knobs import with_fields
 from sbeed.agents.registry import find
-from sbeed.training import checkpoints
+from sbeed.collect.actor import Unrepeatable
+from sbeed.envs.task import spec_of
+from sbeed.storage import checkpoints
+from sbeed.storage.checkpoints import Checkpoint, Checkpoints, steps_of
+from sbeed.storage.tensors import DamagedModel
 from sbeed.training import trainer as module
-from sbeed.training.actors import Unrepeatable
-from sbeed.training.checkpoints import Checkpoint, Checkpoints, steps_of
 from sbeed.training.members import Members
-from sbeed.training.sources import spec_of
-from sbeed.training.standing import check_same_run
-from sbeed.training.tensors import DamagedModel
+from sbeed.training.resume_state import check_same_run
 from sbeed.training.trainer import Trainer
 from tests.training.counting import COUNTING, CountingConfig
 

@@ -5,7 +5,7 @@ import difflib
 import math
 import reprlib
 from collections.abc import Mapping
-from dataclasses import field, fields, replace
+from dataclasses import asdict, field, fields, replace
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 # What others call a field, and how ours end.
@@ -76,6 +76,19 @@ def converted(name: str, value: Any, kind: Any) -> Any:
         kind, "a list of whole numbers" if get_origin(kind) is tuple else "text"
     )
     raise ValueError(f"{name}: expected {wanted}, got {reprlib.repr(value)}")
+
+
+def whole_number(name: str, value: Any, low: int = 1) -> int:
+    """The value as an integer of [low, 2^32), numpy's and 1e6 too, or a ValueError in one line."""
+    number = converted(name, value, int)
+    if not low <= number < 2**32:
+        raise ValueError(f"{name}: must lie in [{low}, 2^32), got {number}")
+    return number
+
+
+def plain_fields(config: Any) -> dict[str, Any]:
+    """The config as YAML and JSON know it: no tuples."""
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(config).items()}
 
 
 def check_ranges(config: Any) -> None:

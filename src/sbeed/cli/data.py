@@ -47,9 +47,9 @@ class Record:
         from rich.console import Console
         from rich.progress import Progress
 
-        from sbeed.datasets import record_dataset
+        from sbeed.collect.record_dataset import record_dataset
         from sbeed.envs.base import EnvironmentFault
-        from sbeed.training.datafiles import save_dataset
+        from sbeed.storage.datasets import save_dataset
 
         asked: dict[str, Any] = {"seed": self.seed, "noise": self.noise, "single_path": self.single_path}
         with (
@@ -78,7 +78,7 @@ def _player(name: str) -> "HostPolicy | None":
     if name == "random":
         return None
     from sbeed.api import Algorithm
-    from sbeed.training.rundir import models
+    from sbeed.storage.run_dir import models
 
     return Algorithm.load(models(Path(name))[0]).policy
 
@@ -98,8 +98,8 @@ class Value:
 
     def __call__(self) -> int:
         from sbeed.api import Algorithm
-        from sbeed.training.datafiles import load_dataset
-        from sbeed.training.rundir import models
+        from sbeed.storage.datasets import load_dataset
+        from sbeed.storage.run_dir import models
 
         require("--updates", self.updates >= 1, f"must be at least 1, got {self.updates}")
         with complaints(ValueError, OSError):
@@ -139,7 +139,7 @@ class Data:
 
     def _show(self) -> int:
         from sbeed.data.summary import summary
-        from sbeed.training.datafiles import load_dataset
+        from sbeed.storage.datasets import load_dataset
 
         suffixes = (".png", ".svg", ".pdf")
         if self.out is not None:
@@ -164,19 +164,19 @@ class Data:
         return 0
 
     def _import(self) -> int:
-        from sbeed.training import minari_files
-        from sbeed.training.datafiles import save_dataset
+        from sbeed.storage import minari
+        from sbeed.storage.datasets import save_dataset
 
         with self._exchanging() as out:
-            save_dataset(out, minari_files.read(self.path))
+            save_dataset(out, minari.read(self.path))
         return 0
 
     def _export(self) -> int:
-        from sbeed.training import minari_files
-        from sbeed.training.datafiles import load_dataset
+        from sbeed.storage import minari
+        from sbeed.storage.datasets import load_dataset
 
         with self._exchanging() as out:
-            minari_files.write(out, load_dataset(self.path))
+            minari.write(out, load_dataset(self.path))
         return 0
 
     @contextlib.contextmanager

@@ -67,7 +67,7 @@ class Figure:
         require("--seed", 0 <= seed < 2**32, f"must lie in [0, 2^32), got {seed}")
         make_directory("--out", out)
         from sbeed.experiments.figures import theory
-        from sbeed.training.compiled import keep_compiled_programs
+        from sbeed.training.compile_cache import keep_compiled_programs
 
         keep_compiled_programs()
 
@@ -88,7 +88,7 @@ class Figure:
         make_directory("--out", out)
         from sbeed.experiments import results, runner
         from sbeed.experiments.progress import bars
-        from sbeed.training.lock import locked
+        from sbeed.storage.lock import locked
 
         with (
             complaints(ValueError, OSError),

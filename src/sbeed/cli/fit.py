@@ -14,7 +14,7 @@ from sbeed.cli.flags import flags_of, given
 from sbeed.cli.train import faults, new_run
 
 if TYPE_CHECKING:
-    from sbeed.training.rundir import Row, RunDir
+    from sbeed.storage.run_dir import Row, RunDir
 
 
 @dataclass(frozen=True)
@@ -65,12 +65,11 @@ class Fit:
         from gymnasium.error import Error as GymnasiumError
         from jax.errors import JaxRuntimeError
 
-        from sbeed.about import task_of
         from sbeed.agents.registry import find
-        from sbeed.recording import record
-        from sbeed.training.datafiles import load_dataset
-        from sbeed.training.progress import progress_bar
+        from sbeed.storage.datasets import load_dataset
+        from sbeed.training.progress_bar import progress_bar
         from sbeed.training.run import RunSpec, in_rounds, make_trainer
+        from sbeed.training.session import record
 
         asked = asdict(plan)
         with complaints(ValueError):
@@ -83,7 +82,7 @@ class Fit:
             trainer = make_trainer(spec, seeds=range(first, first + count), dataset=dataset)
         spec = replace(spec, steps=in_rounds(spec.steps, trainer.config), data=trainer.data)
         with contextlib.closing(trainer), faults(), progress_bar(trainer, spec.steps) as show:
-            return record(run, spec, trainer, task_of(dataset, spec.env or None), on_progress=lambda _: show())
+            return record(run, spec, trainer, dataset.task(spec.env or None), on_progress=lambda _: show())
 
 
 def fit_command(agent: str, preset: str) -> type[Fit]:

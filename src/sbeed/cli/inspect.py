@@ -13,7 +13,7 @@ from sbeed.cli.console import complaints
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from sbeed.training.contents import Contents
+    from sbeed.storage.inspect import Contents
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Inspect:
     """Print it all as JSON."""
 
     def __call__(self) -> int:
-        from sbeed.training.contents import contents, is_whole
+        from sbeed.storage.inspect import contents, is_whole
 
         with complaints(ValueError, OSError):
             found = contents(self.path)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from sbeed.cli.console import ENVIRONMENT_FAULT, complaints, require
-from sbeed.training.rundir import METRICS, models, read_rows
+from sbeed.storage.run_dir import METRICS, models, read_rows
 
 if TYPE_CHECKING:
     from sbeed.api import Algorithm
@@ -70,7 +70,7 @@ class Video:
         require("--out", path.parent.is_dir() or self.out is None, f"there is no directory '{path.parent}'")
         require("video", find_spec("imageio") is not None, "needs imageio: pip install 'sbeed[video]'")
         with _playing(_models(self.run)[0], self.env) as agent:
-            from sbeed.training import video
+            from sbeed.collect import video
 
             video.film(path, agent.task.name, agent.policy, self.episodes, seed=agent.seed, noise=agent.task.noise)
         print(path)

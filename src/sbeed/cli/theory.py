@@ -36,7 +36,7 @@ class Theory:
         for name in self.only or ():
             require("--only", name in names, f"no statement is named '{name}'; choose from {', '.join(names)}")
         from sbeed.theory import report
-        from sbeed.training.compiled import keep_compiled_programs
+        from sbeed.training.compile_cache import keep_compiled_programs
 
         keep_compiled_programs()
 

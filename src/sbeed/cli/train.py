@@ -15,7 +15,7 @@ from sbeed.cli.console import DIVERGED, ENVIRONMENT_FAULT, UserError, complaints
 from sbeed.cli.flags import dashed, flags_of, given
 
 if TYPE_CHECKING:
-    from sbeed.training.rundir import Row, RunDir
+    from sbeed.storage.run_dir import Row, RunDir
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Asking:
 
     def merged(self) -> tuple[Plan, dict[str, Any]]:
         """Fields of the algorithm's config are left for the preset to be known."""
-        from sbeed.training.rundir import read_named_config
+        from sbeed.storage.run_dir import read_named_config
 
         with complaints(ValueError, OSError):
             file = read_named_config(self.config) if self.config is not None else {}
@@ -80,7 +80,7 @@ class Asking:
 
     def check_env(self, env: str) -> None:
         """A file imports no module; who names it by a flag may."""
-        from sbeed.about import check_imports_nothing
+        from sbeed.envs.task import check_imports_nothing
 
         if "env" not in given(self.plan):
             check_imports_nothing(env, "--env")
@@ -109,10 +109,10 @@ class Train(Asking):
         from gymnasium.error import Error as GymnasiumError
         from jax.errors import JaxRuntimeError
 
-        from sbeed.about import read_task
-        from sbeed.recording import record
-        from sbeed.training.progress import progress_bar
+        from sbeed.envs.task import read_task
+        from sbeed.training.progress_bar import progress_bar
         from sbeed.training.run import RunSpec, make_trainer
+        from sbeed.training.session import record
 
         asked = asdict(plan)
         first, count = asked.pop("seed"), asked.pop("seeds")
@@ -144,7 +144,7 @@ class Resume:
     """The dataset, where the run is one of `sbeed fit`: no file may name another. A different one is refused."""
 
     def __call__(self) -> int:
-        from sbeed.training.rundir import RunDir, check_run
+        from sbeed.storage.run_dir import RunDir, check_run
 
         check_workers(self.workers)
         with contextlib.ExitStack() as stack:
@@ -153,8 +153,8 @@ class Resume:
                 run = stack.enter_context(RunDir(self.run, resume=True))
             from gymnasium.error import Error as GymnasiumError
 
-            from sbeed.recording import is_finished, pursue, read_settings
-            from sbeed.training.actors import Unrepeatable
+            from sbeed.collect.actor import Unrepeatable
+            from sbeed.training.session import is_finished, pursue, read_settings
 
             with faults(), complaints(ValueError, GymnasiumError, ImportError, Unrepeatable):
                 spec, seeds = read_settings(self.run)
@@ -177,7 +177,7 @@ class Resume:
 
 def new_run(out: Path, fill: "Callable[[RunDir], list[Row]]") -> int:
     """Have the directory of a new run filled, and print what came of it; the exit code."""
-    from sbeed.training.rundir import RunDir
+    from sbeed.storage.run_dir import RunDir
 
     with contextlib.ExitStack() as stack:
         with complaints(OSError):  # before anything that takes time: who comes second knows at once
@@ -233,7 +233,7 @@ def chosen(args: Sequence[str]) -> tuple[str, str]:
     words = [part for arg in args for part in arg.split("=", 1)]
     named, file = dict(pairwise(words)), {}
     if "--config" in named:
-        from sbeed.training.rundir import read_named_config
+        from sbeed.storage.run_dir import read_named_config
 
         with contextlib.suppress(ValueError, OSError):
             file = read_named_config(Path(named["--config"]))

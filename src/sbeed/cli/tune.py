@@ -45,7 +45,7 @@ class Tune(Asking):
         from sbeed.experiments import search
         from sbeed.experiments.progress import bars
         from sbeed.experiments.space import fields_of, paper_space, read_space
-        from sbeed.training.lock import locked
+        from sbeed.storage.lock import locked
         from sbeed.training.run import RunSpec
 
         asked = asdict(plan)

@@ -14,6 +14,7 @@ import numpy as np
 from gymnasium import spaces
 
 from sbeed.envs.spaces import encode, unit_action
+from sbeed.envs.task import Task
 from sbeed.types import EnvSpec, Transition
 
 FIELDS = Transition._fields
@@ -62,6 +63,10 @@ class Dataset:
         discrete = isinstance(self.action_space, spaces.Discrete)
         sizes = [spaces.flatdim(space) for space in (self.observation_space, self.action_space)]
         return EnvSpec(self.name, sizes[0], "discrete" if discrete else "box", sizes[1], None)
+
+    def task(self, name: str | None = None) -> Task:
+        """The environment that the data are of.   name: where to evaluate, if anywhere"""
+        return Task(self.spec, self.observation_space, self.action_space, name)
 
     @cached_property
     def starts(self) -> np.ndarray:

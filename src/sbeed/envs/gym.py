@@ -8,6 +8,7 @@ from typing import Any, Literal
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from gymnasium.vector import VectorEnv
 
 from sbeed.envs.base import EnvironmentFault
 from sbeed.types import EnvSpec
@@ -150,3 +151,20 @@ class GymEnv:
         if not 0 <= action < self._action_size:  # a list indexed with -1 would answer
             raise ValueError(f"{self._spec.name}: action {action} is not one of 0..{self._action_size - 1}")
         return action + self._action_start
+
+
+class _OneOf(gymnasium.Env):
+    """The spaces of one environment of a VectorEnv, for an adapter to read."""
+
+    def __init__(self, envs: VectorEnv):
+        self.envs, self.spec = envs, envs.spec
+        self.observation_space, self.action_space = envs.single_observation_space, envs.single_action_space
+
+    @property
+    def unwrapped(self) -> Any:  # whose class is the name of an environment without registration
+        return self.envs.unwrapped
+
+
+def vector_spec(envs: VectorEnv) -> EnvSpec:
+    """What an agent must know of each of the environments."""
+    return GymEnv(_OneOf(envs)).spec

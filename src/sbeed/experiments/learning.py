@@ -21,7 +21,7 @@ from matplotlib.ticker import MaxNLocator
 
 from sbeed.experiments import plots, stats
 from sbeed.experiments.words import number, short
-from sbeed.training.rundir import CONFIG, Row, read_config, read_rows
+from sbeed.storage.run_dir import CONFIG, Row, read_config, read_rows
 
 
 class Goal(NamedTuple):

@@ -21,7 +21,7 @@ from sbeed.experiments.results import RUNS, Figure, Panel, Results, Run
 from sbeed.experiments.stats import Estimate
 from sbeed.experiments.tables import table, titled
 from sbeed.experiments.words import duration, number
-from sbeed.training.rundir import CONFIG, METRICS
+from sbeed.storage.run_dir import CONFIG, METRICS
 
 PAGE = "report.html"
 _OWN = Path(__file__).parent / "page"

@@ -18,13 +18,13 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 
 from sbeed.experiments import stats
-from sbeed.training import rundir
-from sbeed.training.plain import read_plain
+from sbeed.storage import run_dir
+from sbeed.storage.safe_open import read_plain
 
 FIGURE, CLAIMS, THEORY, RUNS = "figure.json", "claims.json", "theory.csv", "runs"
 RESULT = "result.json"
 AXES = ("step", "iteration")
-_MOST_BYTES = {name: 2**24 for name in (FIGURE, CLAIMS, THEORY, RESULT, rundir.CONFIG)} | {rundir.METRICS: 2**26}
+_MOST_BYTES = {name: 2**24 for name in (FIGURE, CLAIMS, THEORY, RESULT, run_dir.CONFIG)} | {run_dir.METRICS: 2**26}
 _MOST_PANELS, _MOST_RUNS, _MOST_LABELS = 100, 10_000, 100
 _MOST_LETTERS = 300  # of a name
 _LARGEST = 1e100  # beyond it squares and sums are no numbers any more
@@ -194,11 +194,11 @@ def _read_run(path: Path, run: Run) -> Run:
             )
         except (AttributeError, ValueError):
             raise ValueError(f"'{path / RESULT}' is no result of ours") from None
-    if (path / rundir.CONFIG).exists():
-        run = run._replace(config=rundir.parse_config(_text(path / rundir.CONFIG), path / rundir.CONFIG))
-    rows, file = [], path / rundir.METRICS
+    if (path / run_dir.CONFIG).exists():
+        run = run._replace(config=run_dir.parse_config(_text(path / run_dir.CONFIG), path / run_dir.CONFIG))
+    rows, file = [], path / run_dir.METRICS
     if file.exists():
-        found = rundir.parse_rows(_text(file).splitlines(keepends=True), file)
+        found = run_dir.parse_rows(_text(file).splitlines(keepends=True), file)
         rows = [_checked(row, file) for row in found if row.get("seed", run.seed) == run.seed]
     if not rows:
         return run

@@ -8,17 +8,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from sbeed.about import plain
+from sbeed.agents.knobs import plain_fields
 from sbeed.agents.registry import configured
+from sbeed.envs.task import spec_of
 from sbeed.experiments.executors import Executor, Task
 from sbeed.experiments.machine import machine
 from sbeed.experiments.results import FIGURE, RESULT, RUNS
 from sbeed.experiments.spec import Figure, Places, Run, among, arranged, chosen, places_of, read_run, runs_of, shown
 from sbeed.experiments.worker import PROGRESS, SPEC, write_json
-from sbeed.training import rundir, tensors
-from sbeed.training.checkpoints import steps_of
+from sbeed.storage import run_dir, tensors
+from sbeed.storage.checkpoints import steps_of
 from sbeed.training.run import RunSpec
-from sbeed.training.sources import spec_of
 
 MOST_DEATHS = 10  # of a run, one after the other, without a new checkpoint
 LOOK = 0.5  # seconds between two looks at what is running
@@ -153,7 +153,7 @@ def done_in(folder: Path) -> list[Run]:
 
 def _described(path: Path) -> Run:
     try:
-        return read_run(rundir.read_config(path / SPEC))
+        return read_run(run_dir.read_config(path / SPEC))
     except ValueError as error:
         raise ValueError(f"'{path / SPEC}': {error}") from None
 
@@ -179,9 +179,9 @@ def check_settings(tasks: Iterable[Task]) -> None:
     What a run is called is what was asked for. Of the code that it meets the presets are what changes most.
     """
     for task in tasks:
-        if not rundir.is_run(task.path):
+        if not run_dir.is_run(task.path):
             continue
-        there = rundir.read_config(task.path / rundir.CONFIG)
+        there = run_dir.read_config(task.path / run_dir.CONFIG)
         for name, value in _config(task.run.spec).items():
             if there.get(name) != value:
                 raise ValueError(
@@ -191,7 +191,7 @@ def check_settings(tasks: Iterable[Task]) -> None:
 
 
 def _config(spec: RunSpec) -> dict[str, Any]:
-    return plain(configured(spec.agent, spec.preset, _env_spec(spec.env, spec.noise), spec.fields))
+    return plain_fields(configured(spec.agent, spec.preset, _env_spec(spec.env, spec.noise), spec.fields))
 
 
 _env_spec = cache(spec_of)  # which makes an environment
@@ -208,7 +208,7 @@ def _earlier(path: Path, name: str, scale: str) -> _Earlier:
     """A ValueError where another figure lies, or another size of it."""
     if not path.exists():
         return _Earlier()
-    there = rundir.read_config(path)
+    there = run_dir.read_config(path)
     if (there.get("name"), there.get("scale")) != (name, scale):
         raise ValueError(f"'{path}' is of another figure ({there.get('name')}, {there.get('scale')})")
     try:

@@ -17,6 +17,7 @@ import yaml
 from optuna.trial import TrialState
 
 from sbeed.agents.registry import configured, find
+from sbeed.envs.task import spec_of
 from sbeed.experiments import runner
 from sbeed.experiments.executors import Executor, Task
 from sbeed.experiments.journal import open_journal
@@ -25,11 +26,10 @@ from sbeed.experiments.runner import Deaths, Show, is_done, step_of
 from sbeed.experiments.space import Space, fields_of
 from sbeed.experiments.spec import Run
 from sbeed.experiments.worker import Outcome
-from sbeed.training.checkpoints import CHECKPOINTS, REPLAY
-from sbeed.training.lock import locked
+from sbeed.storage.checkpoints import CHECKPOINTS, REPLAY
+from sbeed.storage.lock import locked
+from sbeed.storage.run_dir import METRICS, read_rows
 from sbeed.training.run import RunSpec
-from sbeed.training.rundir import METRICS, read_rows
-from sbeed.training.sources import spec_of
 
 JOURNAL, BEST = "journal.log", "best.yaml"
 COUNTED = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.RUNNING)  # FAIL: broken off, or refused

@@ -7,8 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple
 
-from sbeed.about import count
-from sbeed.agents.knobs import with_fields
+from sbeed.agents.knobs import whole_number, with_fields
 from sbeed.training.run import RunSpec
 
 
@@ -48,7 +47,7 @@ def read_run(found: Mapping[str, Any]) -> Run:
         raise ValueError("not a run of ours")
     changes = {name: tuple(value) if isinstance(value, list) else value for name, value in changes.items()}
     spec = with_fields(RunSpec("", fields=changes), {name: found[name] for name in names})
-    return Run(spec, count("seed", found["seed"], low=0), count("members", found["members"], low=1))
+    return Run(spec, whole_number("seed", found["seed"], low=0), whole_number("members", found["members"], low=1))
 
 
 class Curve(NamedTuple):

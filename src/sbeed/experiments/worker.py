@@ -10,17 +10,17 @@ from typing import Any, NamedTuple
 
 from gymnasium.error import Error as GymnasiumError
 
-from sbeed.about import read_task
+from sbeed.collect.actor import Unrepeatable
 from sbeed.envs.base import EnvironmentFault
+from sbeed.envs.task import read_task
 from sbeed.experiments.machine import machine_and_device
 from sbeed.experiments.results import RESULT
 from sbeed.experiments.spec import Run, describe, read_run
-from sbeed.recording import pursue, record
-from sbeed.training import rundir, tensors
-from sbeed.training.actors import Unrepeatable
-from sbeed.training.checkpoints import CHECKPOINTS, REPLAY
+from sbeed.storage import run_dir, tensors
+from sbeed.storage.checkpoints import CHECKPOINTS, REPLAY
+from sbeed.storage.run_dir import RunDir
 from sbeed.training.run import make_trainer
-from sbeed.training.rundir import RunDir
+from sbeed.training.session import pursue, record
 from sbeed.training.trainer import Trainer
 
 SPEC, PROGRESS = "spec.json", "progress"
@@ -70,8 +70,8 @@ def _finish(path: Path, run: Run) -> str:
             told = time.monotonic()
             (path / PROGRESS).write_text(str(trainer.step))
 
-    if not rundir.is_run(path):  # its last worker was killed while it was to say that the run had diverged at once
-        for name in (rundir.METRICS, SPEC, f".{SPEC}", f".{RESULT}"):
+    if not run_dir.is_run(path):  # its last worker was killed while it was to say that the run had diverged at once
+        for name in (run_dir.METRICS, SPEC, f".{SPEC}", f".{RESULT}"):
             (path / name).unlink(missing_ok=True)
     try:
         with RunDir(path, resume=True) as place:
@@ -83,7 +83,7 @@ def _finish(path: Path, run: Run) -> str:
                     record(place, run.spec, trainer, task, on_progress=hear)
     except FloatingPointError as error:
         path.mkdir(exist_ok=True)  # of one that has nothing to show nothing is left
-        (path / rundir.METRICS).touch()
+        (path / run_dir.METRICS).touch()
         return str(error)
     return ""
 
@@ -95,7 +95,7 @@ def _workers(run: Run) -> int:
 
 def _result(path: Path, run: Run, diverged: str) -> dict[str, Any]:
     """lost: the seeds of members that diverged."""
-    rows = rundir.read_rows(path)
+    rows = run_dir.read_rows(path)
     finals = {} if diverged else {row["seed"]: row["return"] for row in rows if row["final"]}
     return {
         "outcome": "diverged" if diverged else "finished",

@@ -11,8 +11,8 @@ import numpy as np
 
 from sbeed.agents.registry import configured, find
 from sbeed.data.dataset import Dataset
-from sbeed.training.sources import spec_of
-from sbeed.training.threads import lapack_on_one_thread
+from sbeed.envs.task import spec_of
+from sbeed.training.lapack_threads import lapack_on_one_thread
 from sbeed.training.trainer import Trainer, Variant
 
 # env, seed, the member's own fields, step, iteration, final, return, return_std, length, train_return, the update's

@@ -15,22 +15,25 @@ import numpy as np
 
 from sbeed.agents.base import Agent, Config, State
 from sbeed.agents.knobs import with_fields
+from sbeed.collect import rollout
+from sbeed.collect.actor import Drawing, Evaluator, Exploring, Following
+from sbeed.collect.sources import host_source, make_host
+from sbeed.collect.workers import Collector
 from sbeed.data import replay as ring
 from sbeed.data.dataset import Dataset
 from sbeed.data.replay import Replay
 from sbeed.envs import registry
 from sbeed.envs.base import EnvironmentFault, JaxEnv
+from sbeed.envs.task import Env, OneEnv, check_fits, spec_of
 from sbeed.models.host import HostPolicy
 from sbeed.models.policies import Policy
-from sbeed.training import programs, rollout
-from sbeed.training.actors import Drawing, Evaluator, Exploring, Following
-from sbeed.training.checkpoints import Checkpoint, Snapshot
-from sbeed.training.collect import Collector
-from sbeed.training.compiled import keep_compiled_programs
-from sbeed.training.datafiles import fingerprint
+from sbeed.storage.checkpoints import Checkpoint, Snapshot
+from sbeed.storage.datasets import fingerprint
+from sbeed.storage.tensors import DamagedModel
+from sbeed.training import compiled_steps
+from sbeed.training.compile_cache import keep_compiled_programs
 from sbeed.training.members import Members
-from sbeed.training.sources import Env, OneEnv, check_fits, host_source, make_host, spec_of
-from sbeed.training.standing import (
+from sbeed.training.resume_state import (
     Standing,
     arrays_like,
     check_same_run,
@@ -40,7 +43,6 @@ from sbeed.training.standing import (
     read_standing,
     without,
 )
-from sbeed.training.tensors import DamagedModel
 from sbeed.types import EnvSpec, Transition
 
 Variant = Mapping[str, float]  # the float fields in which one member differs
@@ -145,7 +147,9 @@ class Trainer:
             configs = [replace(one, steps_per_iteration=0) for one in configs]
         self._configs = self._members.hold([jax.tree.map(np.float32, one) for one in configs])
         self._keys = self._members.hold([jax.random.key(seed) for seed in self.seeds])
-        self._states, self._replays = self._members.run(programs.begin, self._configs, self._keys, static=self._static)
+        self._states, self._replays = self._members.run(
+            compiled_steps.begin, self._configs, self._keys, static=self._static
+        )
         self._written = 0  # to each replay, since it last forgot
         self._prepared, self._explores = False, behaviour is None
         self._policies: dict[Callable, list[HostPolicy]] = {}  # as last fetched
@@ -172,7 +176,7 @@ class Trainer:
             if evaluated is None:
                 raise ValueError("eval_env: must be a JAX environment where env is one")
             self._envs, self._eval_envs = (self._members.hold([e] * len(self.seeds)) for e in (pure, evaluated))
-            (self._lives,) = self._members.run(programs.be_born, self._envs, self._keys)
+            (self._lives,) = self._members.run(compiled_steps.be_born, self._envs, self._keys)
             for i, life in enumerate(self._members.fetch(self._lives)):
                 if not np.isfinite(life.obs).all():
                     raise self._fault(i, 0, "the reset before step 1 of the run")
@@ -214,7 +218,7 @@ class Trainer:
         if learning:
             self._trajectories = [0] * len(self.seeds)
             if self.config.on_policy:
-                (self._replays,) = self._members.run(programs.forget, self._replays, donate=(0,))
+                (self._replays,) = self._members.run(compiled_steps.forget, self._replays, donate=(0,))
                 self._written = 0
         return steps
 
@@ -229,7 +233,7 @@ class Trainer:
             chunks, returns = zip(*collector.collected())
         with self._timing("update"):
             (self._replays,) = self._members.run(
-                programs.insert, self._replays, self._members.hold(chunks), donate=(0,)
+                compiled_steps.insert, self._replays, self._members.hold(chunks), donate=(0,)
             )
         if learning and not overlap:
             news = self._learn()
@@ -256,10 +260,10 @@ class Trainer:
         with self._timing("update"):
             if not self._prepared:
                 held = (self._configs, self._keys, self._states, self._replays)
-                (self._states,) = run(programs.prepare, *held, shared=(self.step,), static=static)
+                (self._states,) = run(compiled_steps.prepare, *held, shared=(self.step,), static=static)
                 self._prepared = True
             held = (self._configs, self._keys, self._states, self._replays)
-            self._states, *news = run(programs.learn, *held, shared=(self.step,), donate=(2,), static=static)
+            self._states, *news = run(compiled_steps.learn, *held, shared=(self.step,), donate=(2,), static=static)
         return news
 
     def _advance_on_device(self, steps: int, exploring: bool, learning: bool) -> list[list[float]]:
@@ -267,7 +271,7 @@ class Trainer:
         self._prepared |= preparing
         with self._timing("update"):
             self._states, self._replays, self._lives, metrics, finite, returns, faults = self._members.run(
-                programs.live,
+                compiled_steps.live,
                 *(self._configs, self._keys, self._states, self._replays, self._envs, self._lives),
                 shared=(self.step, steps, exploring, preparing, learning),
                 donate=(2, 3),
@@ -317,7 +321,9 @@ class Trainer:
                 scores = [evaluator.play(policy, episodes) for evaluator, policy in players]
             else:
                 held = (self._configs, self._keys, self._states, self._eval_envs)
-                scored = self._members.run(programs.evaluate, *held, static={"agent": self.agent, "episodes": episodes})
+                scored = self._members.run(
+                    compiled_steps.evaluate, *held, static={"agent": self.agent, "episodes": episodes}
+                )
                 won, taken, faults = (self._members.fetch(part) for part in scored)
                 self._check_evaluation(faults, taken)
                 scores = list(zip(won, taken))
@@ -344,7 +350,7 @@ class Trainer:
     def _on_host(self, who: Callable[[Config, State], Policy]) -> list[HostPolicy]:
         """agent.actor or agent.deployed of every member; fetched once per iteration."""
         if who not in self._fresh:
-            (policies,) = self._members.run(programs.policy, self._configs, self._states, static={"who": who})
+            (policies,) = self._members.run(compiled_steps.policy, self._configs, self._states, static={"who": who})
             # Whoever collects is fetched before every update; who is deployed perhaps never before a member is lost.
             known = self._policies.get(who) or self._policies.get(self.agent.actor)
             self._policies[who] = [
@@ -357,7 +363,7 @@ class Trainer:
     @property
     def iteration(self) -> int:
         """Rounds of updates that the members have behind them, in earlier lives too."""
-        (counts,) = self._members.run(programs.iteration, self._states)
+        (counts,) = self._members.run(compiled_steps.iteration, self._states)
         return int(self._members.fetch(counts)[0])
 
     def member(self, i: int) -> State:
@@ -406,7 +412,7 @@ class Trainer:
         if self._members.together:
             # Of powers of two there are few: no checkpoint waits for a program of its own.
             (newest,) = self._members.run(
-                programs.newest, self._replays, static={"count": 1 << (count - 1).bit_length()}
+                compiled_steps.newest, self._replays, static={"count": 1 << (count - 1).bit_length()}
             )
             rows = [jax.tree.map(lambda x: x[-count:], one) for one in self._members.fetch(newest)]
         else:  # on a CPU they are in our own memory: no program, and no copy of what is not asked for

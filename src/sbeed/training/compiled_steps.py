@@ -1,0 +1,120 @@
+"""What is compiled of a member's life: pure functions of its config, key, State and replay.
+
+A population runs them vmapped or side by side (`members`).
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from sbeed.agents.base import Agent, Config, State
+from sbeed.collect import rollout
+from sbeed.collect.rollout import Life
+from sbeed.data import replay as ring
+from sbeed.data.replay import Replay
+from sbeed.envs.base import JaxEnv
+from sbeed.models.policies import Policy
+from sbeed.types import Array, EnvSpec, Key, Transition
+
+
+class Keys(NamedTuple):
+    """What a member's key is good for; 0 is no step count, so none of these is a key of an iteration."""
+
+    init: Key
+    env: Key
+    evaluation: Key
+
+
+def keys(key: Key) -> Keys:
+    return Keys(*jax.random.split(jax.random.fold_in(key, 0), 3))
+
+
+def begin(config: Config, key: Key, *, agent: Agent, spec: EnvSpec) -> tuple[State, Replay]:
+    return agent.init(config, spec, keys(key).init), ring.empty(spec, config.replay_capacity)
+
+
+def be_born(env: JaxEnv, key: Key) -> tuple[Life]:
+    return (rollout.begin(env, keys(key).env),)
+
+
+def insert(replay: Replay, chunk: Transition) -> tuple[Replay]:
+    return (ring.insert(replay, chunk),)
+
+
+def forget(replay: Replay) -> tuple[Replay]:
+    return (ring.forget(replay),)
+
+
+def newest(replay: Replay, *, count: int) -> tuple[Transition]:
+    return (ring.newest(replay, count),)
+
+
+def prepare(
+    config: Config, key: Key, state: State, replay: Replay, step: Array, *, agent: Agent, spec: EnvSpec
+) -> tuple[State]:
+    k_prepare, _ = jax.random.split(jax.random.fold_in(key, step))
+    return (agent.prepare(config, spec, state, replay, k_prepare),)
+
+
+def learn(
+    config: Config, key: Key, state: State, replay: Replay, step: Array, *, agent: Agent, spec: EnvSpec
+) -> tuple[State, dict[str, Array], Array]:
+    """An iteration's updates, their metrics, and whether what acts afterwards is finite."""
+    _, k_iterate = jax.random.split(jax.random.fold_in(key, step))
+    state, metrics = agent.iterate(config, spec, state, replay, k_iterate)
+    return state, metrics, finite((agent.actor(config, state), agent.deployed(config, state)))
+
+
+def finite(tree: Any) -> Array:
+    floats = [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.floating)]
+    return jnp.all(jnp.array([jnp.isfinite(leaf).all() for leaf in floats]))
+
+
+def live(
+    config: Config,
+    key: Key,
+    state: State,
+    replay: Replay,
+    env: JaxEnv,
+    life: Life,
+    step: Array,
+    count: Array,
+    exploring: Array,
+    preparing: Array,
+    learning: Array,
+    *,
+    agent: Agent,
+    spec: EnvSpec,
+    length: int,
+) -> tuple[State, Replay, Life, dict[str, Array], Array, Array, Array]:
+    """A whole iteration of one member, whatever its stage and however short: one program, compiled once."""
+    acting = agent.actor(config, state)
+    life, chunk, returns = rollout.collect(
+        env, acting, life, keys(key).env, length=length, count=count, exploring=exploring
+    )
+    replay = ring.insert(replay, chunk, count)
+    (state,) = jax.lax.cond(
+        preparing, lambda s: prepare(config, key, s, replay, step, agent=agent, spec=spec), lambda s: (s,), state
+    )
+    learned = partial(learn, config, key, replay=replay, step=step, agent=agent, spec=spec)
+    _, nothing, _ = jax.eval_shape(learned, state)
+    zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), nothing)
+    state, metrics, finite = jax.lax.cond(learning, learned, lambda s: (s, zeros, jnp.array(True)), state)
+    return state, replay, life, metrics, finite, returns, rollout.first_fault(life, chunk, count)
+
+
+def policy(config: Config, state: State, *, who: Callable[[Config, State], Policy]) -> tuple[Policy]:
+    return (who(config, state),)
+
+
+def iteration(state: State) -> tuple[Array]:
+    return (state.iteration,)
+
+
+def evaluate(
+    config: Config, key: Key, state: State, env: JaxEnv, *, agent: Agent, episodes: int
+) -> tuple[Array, Array, Array]:
+    return rollout.evaluate(env, agent.deployed(config, state), keys(key).evaluation, episodes=episodes)
