@@ -19,7 +19,7 @@ theory: install
 
 # results/learning/README.md and its figure from the committed rows.
 results: install
-	@$(BIN)/python -m sbeed.experiments.learning results/learning
+	@$(BIN)/python -m benchmarks.learning_page results/learning
 
 # Ours beside others, on a machine that does nothing else: a table, and results/bench.
 bench: install .venv-bench/.installed

@@ -6,9 +6,9 @@ import pytest
 
 from sbeed import cli
 from sbeed.experiments import executors
-from sbeed.experiments.results import RESULT
 from sbeed.experiments.spec import describe
 from sbeed.experiments.worker import SPEC, Outcome, write_json
+from sbeed.reporting.figure_folder import RESULT
 
 
 def _run(capsys, *args):

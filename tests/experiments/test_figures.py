@@ -13,7 +13,7 @@ from sbeed.envs.task import spec_of
 from sbeed.experiments import figures
 from sbeed.experiments.executors import Task
 from sbeed.experiments.figures import ablation, off_policy, on_policy
-from sbeed.experiments.figures.scales import SCALES, at_scale
+from sbeed.experiments.figures.sizes import SCALES, at_scale
 from sbeed.experiments.runner import _config, check_settings, done_in
 from sbeed.experiments.spec import Run, arranged, chosen, describe, read_run, runs_of, shown
 from sbeed.training.run import RunSpec

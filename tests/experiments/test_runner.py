@@ -20,11 +20,11 @@ from rich.progress import Progress
 
 from sbeed.experiments import runner, worker
 from sbeed.experiments.executors import MEMORY, Local, Ray, Task, room
-from sbeed.experiments.progress import Bars
-from sbeed.experiments.results import RESULT
+from sbeed.experiments.progress_bars import Bars
 from sbeed.experiments.runner import MOST_DEATHS, finish, run_figure
 from sbeed.experiments.spec import Curve, Figure, Panel, Run, arranged, describe, read_run, runs_of
 from sbeed.experiments.worker import SPEC, Outcome, work, write_json
+from sbeed.reporting.figure_folder import RESULT
 from sbeed.storage.checkpoints import steps_of
 from sbeed.storage.run_dir import read_rows
 from sbeed.training.run import RunSpec

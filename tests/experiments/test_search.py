@@ -16,10 +16,10 @@ from optuna.trial import TrialState
 from sbeed import cli
 from sbeed.agents.sbeed.grids import PAPER_GRIDS
 from sbeed.experiments import search
-from sbeed.experiments.results import RESULT
 from sbeed.experiments.search import Search, open_study, write_best
 from sbeed.experiments.space import fields_of, paper_space, read_space
 from sbeed.experiments.worker import Outcome, write_json
+from sbeed.reporting.figure_folder import RESULT
 from sbeed.storage.lock import locked
 from sbeed.storage.run_dir import read_config
 from sbeed.training.run import RunSpec

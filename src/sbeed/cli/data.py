@@ -156,7 +156,7 @@ class Data:
         if self.out is not None:
             import numpy as np
 
-            from sbeed.experiments import plots
+            from sbeed.reporting import plots
 
             plots.dataset_histograms(found.name, found.returns, found.lengths, np.asarray(found.data.reward)).savefig(
                 self.out, dpi=160

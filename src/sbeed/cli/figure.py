@@ -86,8 +86,9 @@ class Figure:
         figure, seeds = self._figure()
         require("--together", not self.together or self.executor == "local", "is for --executor local")
         make_directory("--out", out)
-        from sbeed.experiments import results, runner
-        from sbeed.experiments.progress import bars
+        from sbeed.experiments import runner
+        from sbeed.experiments.progress_bars import bars
+        from sbeed.reporting import figure_folder
         from sbeed.storage.lock import locked
 
         with (
@@ -108,7 +109,7 @@ class Figure:
             )
         with complaints(ValueError, OSError):
             drawn = _draw(out)
-        print("\n".join(str(path) for path in (out / results.FIGURE, *drawn)))
+        print("\n".join(str(path) for path in (out / figure_folder.FIGURE, *drawn)))
         if failures:
             raise UserError(f"{len(failures)} runs could not be finished; the first: {failures[0]}", ENVIRONMENT_FAULT)
         return 0
@@ -116,7 +117,7 @@ class Figure:
     def _figure(self) -> "tuple[spec.Figure, int]":
         """All of it, of which --only names something, and how many seeds a curve has."""
         from sbeed.experiments.figures import ablation, off_policy, on_policy
-        from sbeed.experiments.figures.scales import SCALES, at_scale
+        from sbeed.experiments.figures.sizes import SCALES, at_scale
         from sbeed.experiments.spec import chosen, labels_in, places_in, trains_alone
 
         figure = {module.FIGURE.name: module.FIGURE for module in (ablation, off_policy, on_policy)}[self.name]
@@ -153,9 +154,9 @@ def executing(name: str, address: str | None, slots: int | None = None, *, membe
 
 def _draw(out: Path) -> list[Path]:
     """Pictures of what is there, and its page."""
-    from sbeed.experiments import plots, results
+    from sbeed.reporting import figure_folder, plots
 
-    figure = results.read_figure(out)
+    figure = figure_folder.read_figure(out)
     seen = any(run.curves for panel in figure.panels for run in panel.runs)
-    page = write_page(out, results.Results([figure], claims=[], theory=[]))  # whatever else lies below it
+    page = write_page(out, figure_folder.Results([figure], claims=[], theory=[]))  # whatever else lies below it
     return [*(plots.pictures(figure) if seen else ()), page]

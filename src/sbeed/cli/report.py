@@ -11,7 +11,7 @@ from sbeed import __version__
 from sbeed.cli.console import complaints, require
 
 if TYPE_CHECKING:
-    from sbeed.experiments.results import Results
+    from sbeed.reporting.figure_folder import Results
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,13 @@ class Report:
         packages = ("scipy", "matplotlib") if self.pictures else ("scipy",)
         for package in packages:
             require("report", find_spec(package) is not None, f"needs {package}: pip install 'sbeed[plot]'")
-        from sbeed.experiments.results import read_results
+        from sbeed.reporting.figure_folder import read_results
 
         with complaints(OSError, ValueError):
             found = read_results(self.path)
         written = [write_page(self.path, found)]
         if self.pictures:
-            from sbeed.experiments import plots
+            from sbeed.reporting import plots
 
             written += [path for figure in found.figures if figure.panels for path in plots.pictures(figure)]
         print("\n".join(str(path) for path in written))
@@ -45,7 +45,7 @@ class Report:
 
 def write_page(path: Path, found: "Results") -> Path:
     """The page of what was found there."""
-    from sbeed.experiments.report import PAGE, page
+    from sbeed.reporting.report_page import PAGE, page
 
     # Under another name first: whoever has the page open never reads half of one, and a link is not followed.
     new = path / f".{PAGE}"

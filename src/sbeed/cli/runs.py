@@ -101,7 +101,7 @@ class Plot:
             require("runs", ours, f"'{name}' has a {METRICS} that no run of ours wrote")
             played = all("return" in row for row in some)
             require("runs", played, f"'{name}' has no returns: nothing was played (sbeed fit --eval-env)")
-        from sbeed.experiments import plots
+        from sbeed.reporting import plots
 
         plots.learning_curves(rows).savefig(self.out, dpi=160)
         print(self.out)

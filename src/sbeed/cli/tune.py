@@ -43,7 +43,7 @@ class Tune(Asking):
         from gymnasium.error import Error as GymnasiumError
 
         from sbeed.experiments import search
-        from sbeed.experiments.progress import bars
+        from sbeed.experiments.progress_bars import bars
         from sbeed.experiments.space import fields_of, paper_space, read_space
         from sbeed.storage.lock import locked
         from sbeed.training.run import RunSpec

@@ -13,9 +13,9 @@ from sbeed.agents.registry import configured
 from sbeed.envs.task import spec_of
 from sbeed.experiments.executors import Executor, Task
 from sbeed.experiments.machine import machine
-from sbeed.experiments.results import FIGURE, RESULT, RUNS
 from sbeed.experiments.spec import Figure, Places, Run, among, arranged, chosen, places_of, read_run, runs_of, shown
 from sbeed.experiments.worker import PROGRESS, SPEC, write_json
+from sbeed.reporting.figure_folder import FIGURE, RESULT, RUNS
 from sbeed.storage import run_dir, tensors
 from sbeed.storage.checkpoints import steps_of
 from sbeed.training.run import RunSpec

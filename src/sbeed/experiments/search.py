@@ -21,11 +21,11 @@ from sbeed.envs.task import spec_of
 from sbeed.experiments import runner
 from sbeed.experiments.executors import Executor, Task
 from sbeed.experiments.journal import open_journal
-from sbeed.experiments.results import RESULT, RUNS
 from sbeed.experiments.runner import Deaths, Show, is_done, step_of
 from sbeed.experiments.space import Space, fields_of
 from sbeed.experiments.spec import Run
 from sbeed.experiments.worker import Outcome
+from sbeed.reporting.figure_folder import RESULT, RUNS
 from sbeed.storage.checkpoints import CHECKPOINTS, REPLAY
 from sbeed.storage.lock import locked
 from sbeed.storage.run_dir import METRICS, read_rows

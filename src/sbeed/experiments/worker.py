@@ -14,8 +14,8 @@ from sbeed.collect.actor import Unrepeatable
 from sbeed.envs.base import EnvironmentFault
 from sbeed.envs.task import read_task
 from sbeed.experiments.machine import machine_and_device
-from sbeed.experiments.results import RESULT
 from sbeed.experiments.spec import Run, describe, read_run
+from sbeed.reporting.figure_folder import RESULT
 from sbeed.storage import run_dir, tensors
 from sbeed.storage.checkpoints import CHECKPOINTS, REPLAY
 from sbeed.storage.run_dir import RunDir

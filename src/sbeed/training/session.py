@@ -128,7 +128,7 @@ def _draw_curve(out: Path, rows: list[Row]) -> None:
     if find_spec("matplotlib") is None:
         warnings.warn(f"no {run_dir.CURVE}: it needs matplotlib: pip install 'sbeed[plot]'", stacklevel=4)
         return
-    from sbeed.experiments import plots
+    from sbeed.reporting import plots
 
     picture = BytesIO()
     plots.learning_curves({out.resolve().name: rows}).savefig(picture, dpi=160)

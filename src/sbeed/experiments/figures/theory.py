@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from sbeed.envs.tabular import FiniteMDP, garnets, two_state
-from sbeed.experiments import plots, stats
+from sbeed.reporting import plots, stats
 from sbeed.theory import baird
 from sbeed.theory.claims.smoothing_bias import bias
 from sbeed.theory.claims.statistical_error import LENGTHS, error_curve, rate

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sbeed.experiments.markup import Markup, element, joined
-from sbeed.experiments.stats import Series
-from sbeed.experiments.words import short
+from sbeed.reporting.markup import Markup, element, joined
+from sbeed.reporting.number_format import short
+from sbeed.reporting.stats import Series
 
 WIDTH, HEIGHT = 360, 236
 LEFT, RIGHT, TOP, BOTTOM = 52, 16, 8, 40  # margins

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sbeed.experiments import laboratory, summary, svg
-from sbeed.experiments.markup import Markup, element, joined
-from sbeed.experiments.results import RUNS, Figure, Panel, Results, Run
-from sbeed.experiments.stats import Estimate
-from sbeed.experiments.tables import table, titled
-from sbeed.experiments.words import duration, number
+from sbeed.reporting import summary, svg, theory_section
+from sbeed.reporting.figure_folder import RUNS, Figure, Panel, Results, Run
+from sbeed.reporting.html_tables import table, titled
+from sbeed.reporting.markup import Markup, element, joined
+from sbeed.reporting.number_format import duration, number
+from sbeed.reporting.stats import Estimate
 from sbeed.storage.run_dir import CONFIG, METRICS
 
 PAGE = "report.html"
@@ -33,7 +33,7 @@ def page(results: Results, at: Path, version: str) -> str:
     style, script = ((_OWN / f"report.{kind}").read_text() for kind in ("css", "js"))
     policy = f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; base-uri 'none'"
     sections = [(f"figure-{i}", one.title, _figure(one, i, at)) for i, one in enumerate(results.figures)]
-    sections += laboratory.sections(results)
+    sections += theory_section.sections(results)
     head = element(
         "head",
         element("meta", charset="utf-8"),

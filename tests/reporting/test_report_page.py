@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from sbeed import cli
-from sbeed.experiments import markup, plots, report, results, svg
-from sbeed.experiments.stats import Series
-from sbeed.experiments.words import duration, number, short
+from sbeed.reporting import figure_folder, markup, plots, report_page, svg
+from sbeed.reporting.number_format import duration, number, short
+from sbeed.reporting.stats import Series
 from sbeed.storage.run_dir import read_rows
-from tests.experiments.folders import LEARNED, ablation, hostile, learned, rows_of, unfinished, write_figure, write_run
+from tests.reporting.folders import LEARNED, ablation, hostile, learned, rows_of, unfinished, write_figure, write_run
 
 
 class Page(HTMLParser):
@@ -48,7 +48,7 @@ class Page(HTMLParser):
 
 
 def _page(folder):
-    return report.page(results.read_results(folder), folder, "0.0")
+    return report_page.page(figure_folder.read_results(folder), folder, "0.0")
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +117,7 @@ def test_where_and_with_what_runs_have_ended_is_said(tmp_path):
         (tmp_path / "runs" / id / "result.json").write_text(json.dumps(result))
         runs += [{"label": "a", "seed": seed, "id": id} for seed in seeds]
     write_figure(tmp_path, [{"name": "p", "env": "Pendulum-v1", "x": "step", "runs": runs}], machine="the last one")
-    text = report.page(results.read_results(tmp_path), tmp_path, "1.0")
+    text = report_page.page(figure_folder.read_results(tmp_path), tmp_path, "1.0")
     assert "two cores: 2 runs, 3 h 00 min; one H200: 5 runs (5 in 1 population), 90 min; –: 1 run, 90 min" in text
     assert "6 h 00 min together" in text
     assert "4 s</td>" in text
@@ -153,7 +153,7 @@ def test_how_many_seeds_are_behind_a_curve_is_said_where_it_is_not_all(tmp_path)
     lines = [line for line in page.all("g") if "data-label" in line][: 3 * 4]  # of four views
     found = {(line["data-label"], line.get("data-note")) for line in lines}
     assert found == {("all", None), ("some", some), ("cut", cut)}
-    drawn = plots.curves_figure(results.read_figure(tmp_path), "mean", "step")
+    drawn = plots.curves_figure(figure_folder.read_figure(tmp_path), "mean", "step")
     assert f"some: {some}\ncut: {cut}" in drawn.axes[0].get_xlabel()
 
 
@@ -262,25 +262,25 @@ def test_numbers_in_words():
 
 
 def test_panels_are_drawn_in_both_versions(folder):
-    figure = results.read_figure(folder / "off_policy")
+    figure = figure_folder.read_figure(folder / "off_policy")
     for version in ("mean", "iqm"):
         drawn = plots.curves_figure(figure, version, "iteration")
         assert [axes.get_title(loc="left") for axes in drawn.axes] == ["Pendulum-v1", "Hopper-v5", "HalfCheetah-v5"]
         assert all(len(axes.lines) == 2 for axes in drawn.axes)
         assert [text.get_text() for text in drawn.legends[0].texts] == ["SBEED default", "SBEED paper"]
-    drawn = plots.curves_figure(results.read_figure(folder / "ablation"), "mean", "step")
+    drawn = plots.curves_figure(figure_folder.read_figure(folder / "ablation"), "mean", "step")
     assert not drawn.legends  # each panel has its own
     assert len({line.get_color() for axes in drawn.axes for line in axes.lines}) == 4
 
 
 def test_comparisons_are_drawn_where_there_are_any(folder, tmp_path):
-    drawn = plots.comparison_figure(results.read_figure(folder / "off_policy"))
+    drawn = plots.comparison_figure(figure_folder.read_figure(folder / "off_policy"))
     left, right = drawn.axes
     assert len(left.lines) == 2
     assert len(right.texts) == 2
     write_run(tmp_path, "r", {}, rows_of([1.0]))
     runs = [{"label": "$alone", "seed": 0, "id": "r"}]
-    alone = results.read_figure(write_figure(tmp_path, [{"name": "$A", "env": "B", "x": "step", "runs": runs}]))
+    alone = figure_folder.read_figure(write_figure(tmp_path, [{"name": "$A", "env": "B", "x": "step", "runs": runs}]))
     assert plots.comparison_figure(alone) is None
     assert [path.name for path in plots.pictures(alone)] == ["curves.png", "curves.svg", "iqm.png", "iqm.svg"]
 
@@ -289,7 +289,7 @@ def test_curves_are_drawn_over_every_axis_asked_for(tmp_path):
     write_run(tmp_path, "r", {"steps_per_iteration": 10}, rows_of([1.0]))
     runs = [{"label": "one", "seed": 0, "id": "r"}]
     panels = [{"name": "A", "env": "B", "x": x, "runs": runs} for x in ("iteration", "step")]
-    drawn = plots.pictures(results.read_figure(write_figure(tmp_path, panels)))
+    drawn = plots.pictures(figure_folder.read_figure(write_figure(tmp_path, panels)))
     assert [path.stem for path in drawn[::2]] == ["curves", "iqm", "curves_over_steps", "iqm_over_steps"]
 
 
@@ -301,7 +301,7 @@ def test_pictures_of_what_is_no_more_are_removed(tmp_path):
     panels = [{"name": "A", "env": "B", "x": x, "runs": runs} for x in ("iteration", "step")]
 
     def drawn(panels):
-        paths = plots.pictures(results.read_figure(write_figure(tmp_path, panels)))
+        paths = plots.pictures(figure_folder.read_figure(write_figure(tmp_path, panels)))
         there = {path.name for path in tmp_path.iterdir() if path.suffix in (".png", ".svg")} - {"mine.png"}
         assert there == {path.name for path in paths}
         return {path.stem for path in paths}
@@ -320,7 +320,7 @@ def test_curves_of_very_different_lengths_share_a_logarithmic_axis(tmp_path):
         write_run(tmp_path, label, {"steps_per_iteration": each}, rows_of([1.0, 2.0, 3.0], every=2000))
     runs = [{"label": label, "seed": 0, "id": label} for label in ("short", "long")]
     folder = write_figure(tmp_path, [{"name": "A", "env": "B", "x": "step", "runs": runs}])
-    figure = results.read_figure(folder)
+    figure = figure_folder.read_figure(folder)
     scales = {x: plots.curves_figure(figure, "mean", x).axes[0].get_xscale() for x in ("step", "iteration")}
     assert scales == {"step": "linear", "iteration": "log"}
     charts = Page(_page(folder)).all("svg", **{"class": "chart", "data-version": "mean"})
@@ -363,7 +363,6 @@ def test_wrong_input_gets_one_line(tmp_path, capsys):
 
 
 def test_reports_never_import_jax():
-    code = (
-        "import sys, sbeed.experiments.report; assert not {'jax', 'equinox', 'optax', 'matplotlib'} & set(sys.modules)"
-    )
+    heavy = "{'jax', 'equinox', 'optax', 'matplotlib'}"
+    code = f"import sys, sbeed.reporting.report_page; assert not {heavy} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sbeed.experiments import stats
-from sbeed.experiments.results import Figure, Panel, Run
-from sbeed.experiments.stats import Estimate, Series
+from sbeed.reporting import stats
+from sbeed.reporting.figure_folder import Figure, Panel, Run
+from sbeed.reporting.stats import Estimate, Series
 
 VERSIONS = {
     "mean": "mean, 50% interval (Student's t), as the paper",

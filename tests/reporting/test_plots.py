@@ -1,6 +1,6 @@
 """Learning curves from rows."""
 
-from sbeed.experiments import plots
+from sbeed.reporting import plots
 
 
 def _rows(env="Pendulum-v1", seeds=(0, 1, 2)):

@@ -12,9 +12,9 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from sbeed.experiments import results, summary
-from sbeed.experiments.stats import Series, over_seeds
-from sbeed.experiments.words import short
+from sbeed.reporting import figure_folder, summary
+from sbeed.reporting.number_format import short
+from sbeed.reporting.stats import Series, over_seeds
 
 # Okabe and Ito's palette: told apart by every kind of colour vision.
 BLACK, ORANGE, SKY, GREEN, BLUE, VERMILLION, PURPLE = (
@@ -139,7 +139,7 @@ def _plain(text: str) -> str:
 # ------------------------------------------------------------------------------------------------- runs of a figure
 
 
-def curves_figure(figure: results.Figure, version: str, x: str) -> Figure:
+def curves_figure(figure: figure_folder.Figure, version: str, x: str) -> Figure:
     """A panel of curves for each of the figure's.   version: a key of summary.VERSIONS; x: of summary.AXES"""
     with rc_context(STYLE):
         drawn, places = grid(len(figure.panels), legend=0.7)
@@ -167,7 +167,7 @@ def curves_figure(figure: results.Figure, version: str, x: str) -> Figure:
     return drawn
 
 
-def comparison_figure(figure: results.Figure) -> Figure | None:
+def comparison_figure(figure: figure_folder.Figure) -> Figure | None:
     """Performance profiles, and who beats whom; None where there is nothing to compare."""
     found = summary.comparisons(figure)
     if not found:
@@ -203,7 +203,7 @@ def _matrix(axes: Axes, one: summary.Comparison) -> None:
     axes.tick_params(length=0)
 
 
-def pictures(figure: results.Figure) -> list[Path]:
+def pictures(figure: figure_folder.Figure) -> list[Path]:
     """curves, iqm and comparison, each as PNG and SVG, in the figure's folder; curves over every axis asked for.
 
     One of an earlier time that is not drawn again is removed: it would tell of rows that are no more.

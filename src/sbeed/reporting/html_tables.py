@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sbeed.experiments.markup import Markup, element, joined
+from sbeed.reporting.markup import Markup, element, joined
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], numbers: Iterable[int] = ()) -> Markup:

@@ -19,8 +19,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from sbeed.experiments import plots, stats
-from sbeed.experiments.words import number, short
+from sbeed.reporting import plots, stats
+from sbeed.reporting.number_format import number, short
 from sbeed.storage.run_dir import CONFIG, Row, read_config, read_rows
 
 

@@ -6,8 +6,8 @@ import os
 import numpy as np
 import pytest
 
-from sbeed.experiments import results, summary
-from tests.experiments.folders import ablation, learned, rows_of, unfinished, write_figure, write_run
+from sbeed.reporting import figure_folder, summary
+from tests.reporting.folders import ablation, learned, rows_of, unfinished, write_figure, write_run
 
 CONFIG = {"env": "Pendulum-v1", "steps": 300, "steps_per_iteration": 50}
 
@@ -32,7 +32,7 @@ def folder(tmp_path):
 
 
 def test_runs_are_shown_as_far_as_they_are(folder):
-    (figure,) = results.read_results(folder).figures
+    (figure,) = figure_folder.read_results(folder).figures
     over, stopped, going, never = figure.runs
     assert [run.final for run in figure.runs] == [3.0, None, None, None]
     assert [run.steps for run in figure.runs] == [300, 200, 200, 0]
@@ -44,7 +44,7 @@ def test_runs_are_shown_as_far_as_they_are(folder):
 
 
 def test_only_of_what_is_over_there_is_a_final_return(folder):
-    (panel,) = results.read_figure(folder).panels
+    (panel,) = figure_folder.read_figure(folder).panels
     finals = summary.finals(panel)
     assert finals["a"].by_seed == {0: 3.0, 1: None, 2: None}
     assert finals["a"].mean.value == 3
@@ -53,7 +53,7 @@ def test_only_of_what_is_over_there_is_a_final_return(folder):
 
 @pytest.mark.parametrize("x", ["step", "iteration"])
 def test_a_curve_is_of_the_runs_that_are_over_and_ends_where_one_diverged(tmp_path, x):
-    (panel,) = results.read_figure(unfinished(tmp_path)).panels
+    (panel,) = figure_folder.read_figure(unfinished(tmp_path)).panels
     curves = summary.curves(panel, "mean", x)
     each = {"step": 1, "iteration": 50}[x]
     ends = {"all": 300, "some": 300, "cut": 200}
@@ -71,7 +71,7 @@ def test_a_curve_over_iterations_says_that_it_ends_with_its_shortest_seed(tmp_pa
     for seed, length in enumerate((3, 5)):
         rows = [{**row, "iteration": length * row["step"] // 100} for row in rows_of([1.0, 2.0, 3.0], seed=seed)]
         write_run(tmp_path, f"r{seed}", CONFIG, rows)
-    (panel,) = results.read_figure(write_figure(tmp_path, [_panel(("a", 0, "r0"), ("a", 1, "r1"))])).panels
+    (panel,) = figure_folder.read_figure(write_figure(tmp_path, [_panel(("a", 0, "r0"), ("a", 1, "r1"))])).panels
     assert summary.caveats(panel, "step") == {}
     assert summary.caveats(panel, "iteration") == {"a": "ends with its shortest seed, at 9 of up to 15"}
     assert summary.curves(panel, "mean", "iteration")["a"].x[-1] == 9
@@ -80,7 +80,9 @@ def test_a_curve_over_iterations_says_that_it_ends_with_its_shortest_seed(tmp_pa
 def test_where_no_run_is_over_a_curve_is_of_those_there_are(tmp_path):
     for seed, evaluations in ((0, 2), (1, 1)):
         write_run(tmp_path, f"r{seed}", CONFIG, rows_of([1.0, 2.0, 3.0], seed=seed)[:evaluations])
-    figure = results.read_figure(write_figure(tmp_path, [_panel(*(("a", seed, f"r{seed}") for seed in range(3)))]))
+    figure = figure_folder.read_figure(
+        write_figure(tmp_path, [_panel(*(("a", seed, f"r{seed}") for seed in range(3)))])
+    )
     np.testing.assert_array_equal(summary.curves(figure.panels[0], "mean", "step")["a"].x, [100])
     assert summary.caveats(figure.panels[0], "step") == {"a": "2 of 3 seeds"}
 
@@ -88,13 +90,13 @@ def test_where_no_run_is_over_a_curve_is_of_those_there_are(tmp_path):
 def test_rows_that_count_their_iterations_are_believed(tmp_path):
     rows = [{**row, "iteration": i} for i, row in zip((1, 4, 9), rows_of([1.0, 2.0, 3.0]))]
     write_run(tmp_path, "r", {**CONFIG, "trajectories_per_iteration": 52}, rows)
-    (run,) = results.read_figure(write_figure(tmp_path, [_panel(("a", 0, "r"))])).runs
+    (run,) = figure_folder.read_figure(write_figure(tmp_path, [_panel(("a", 0, "r"))])).runs
     np.testing.assert_array_equal(run.curves["iteration"][0], [1, 4, 9])
 
 
 def test_rounds_of_trajectories_do_not_tell_how_many_they_were(tmp_path):
     write_run(tmp_path, "r", {**CONFIG, "trajectories_per_iteration": 52}, rows_of([1.0, 2.0]))
-    (run,) = results.read_figure(write_figure(tmp_path, [_panel(("a", 0, "r"))])).runs
+    (run,) = figure_folder.read_figure(write_figure(tmp_path, [_panel(("a", 0, "r"))])).runs
     assert list(run.curves) == ["step"]
 
 
@@ -105,7 +107,7 @@ def test_a_folder_of_figures_and_claims(tmp_path):
     (tmp_path / "theory").mkdir()
     (tmp_path / "theory" / "claims.json").write_text(json.dumps([{**claim, "counterexample_fails": True}]))
     (tmp_path / "theory" / "theory.csv").write_text("panel,series,x,y,lo,hi\na,eta=0,0,1,1,1\n")
-    found = results.read_results(tmp_path)
+    found = figure_folder.read_results(tmp_path)
     assert [figure.name for figure in found.figures] == ["ablation", "off-policy"]
     assert found.claims[0]["name"] == "contraction"
     assert found.theory == [{"panel": "a", "series": "eta=0", "x": 0, "y": 1, "lo": 1, "hi": 1}]
@@ -119,7 +121,7 @@ def test_a_run_that_diverged_is_over_and_scores_nothing(tmp_path):
     for id in ("late", "early"):
         (tmp_path / "runs" / id / "result.json").write_text('{"outcome": "diverged", "return": null}')
     runs = [("a", 0, "good"), ("a", 1, "late"), ("a", 2, "early"), ("b", 0, "worse"), ("b", 0, "worse")]
-    figure = results.read_figure(write_figure(tmp_path, [_panel(*runs)], versions={"jax": "0.10.2"}))
+    figure = figure_folder.read_figure(write_figure(tmp_path, [_panel(*runs)], versions={"jax": "0.10.2"}))
     assert figure.versions == {"jax": "0.10.2"}
     assert [run.diverged for run in figure.runs] == [False, True, True, False, False]
     final = summary.finals(figure.panels[0])["a"]
@@ -130,7 +132,7 @@ def test_a_run_that_diverged_is_over_and_scores_nothing(tmp_path):
 
 
 def test_one_run_alone_is_compared_with_nothing(tmp_path):
-    assert summary.comparisons(results.read_figure(ablation(tmp_path, seeds=1))) == []
+    assert summary.comparisons(figure_folder.read_figure(ablation(tmp_path, seeds=1))) == []
 
 
 def test_the_same_runs_over_the_other_axis_are_one_panel(tmp_path):
@@ -138,23 +140,23 @@ def test_the_same_runs_over_the_other_axis_are_one_panel(tmp_path):
     write_run(tmp_path, "b", CONFIG, rows_of([1.0, 2.0, 5.0]))
     runs = [("a", 0, "a"), ("b", 0, "b")]
     both = [_panel(*runs, x="iteration"), _panel(*runs, x="step")]
-    (panel,) = results.read_figure(write_figure(tmp_path, both)).panels
+    (panel,) = figure_folder.read_figure(write_figure(tmp_path, both)).panels
     assert panel.x == "iteration"  # the first
 
 
 def test_a_long_iteration_counts_with_its_last_evaluation(tmp_path):
     rows = [{**row, "iteration": i} for i, row in zip((1, 1, 2), rows_of([1.0, 2.0, 3.0]))]
     write_run(tmp_path, "r", {**CONFIG, "trajectories_per_iteration": 52}, rows)
-    (run,) = results.read_figure(write_figure(tmp_path, [_panel(("a", 0, "r"))])).runs
+    (run,) = figure_folder.read_figure(write_figure(tmp_path, [_panel(("a", 0, "r"))])).runs
     np.testing.assert_array_equal(run.curves["iteration"], [[1, 2], [2, 3]])
 
 
 def test_shared_labels_are_compared_over_all_tasks_others_panel_by_panel(tmp_path):
-    (one,) = summary.comparisons(results.read_figure(learned(tmp_path / "a")))
+    (one,) = summary.comparisons(figure_folder.read_figure(learned(tmp_path / "a")))
     assert one.title == "3 tasks"
     assert set(one.improvement) == {("SBEED default", "SBEED paper"), ("SBEED paper", "SBEED default")}
     assert one.improvement["SBEED default", "SBEED paper"].value > 0.5
-    three = summary.comparisons(results.read_figure(ablation(tmp_path / "b", seeds=2)))
+    three = summary.comparisons(figure_folder.read_figure(ablation(tmp_path / "b", seeds=2)))
     assert [one.title for one in three] == ["over lam", "over eta", "over k"]
     assert list(three[0].profiles) == ["lam = 0.001", "lam = 0.01", "lam = 0.1", "lam = 1"]
 
@@ -164,7 +166,7 @@ def test_panels_of_one_task_are_not_compared_as_if_they_were_several(tmp_path):
         write_run(tmp_path, id, {**CONFIG, "steps": 100}, rows_of([1.0], seed=int(id[1])))
     runs = [{"label": id[0], "seed": int(id[1]), "id": id} for id in ("a0", "a1", "b0", "b1")]
     panels = [{"name": name, "env": "Pendulum-v1", "x": "step", "runs": runs} for name in ("kappa 0", "kappa 1")]
-    found = summary.comparisons(results.read_figure(write_figure(tmp_path, panels)))
+    found = summary.comparisons(figure_folder.read_figure(write_figure(tmp_path, panels)))
     assert [one.title for one in found] == ["kappa 0", "kappa 1"]
 
 
@@ -179,7 +181,7 @@ def test_a_run_has_one_score_in_all_panels_of_its_task(tmp_path):
         return {"name": " ".join(labels), "env": env, "x": "step", "runs": runs}
 
     panels = [panel("A", "own", "low"), panel("A", "own", "high"), panel("B", "far")]
-    found = summary.comparisons(results.read_figure(write_figure(tmp_path, panels)))
+    found = summary.comparisons(figure_folder.read_figure(write_figure(tmp_path, panels)))
     scores = [{label: float(iqm.value) for label, iqm in one.iqm.items()} for one in found]
     assert scores == [  # the returns on A are from 0 to 8
         pytest.approx({"own": 3 / 8, "low": 0.5 / 8}),
@@ -270,7 +272,7 @@ HOSTILE = {
 def test_what_is_not_ours_is_refused_in_one_line(folder, make):
     make(folder)
     with pytest.raises(ValueError, match=r"'.*'") as refused:
-        results.read_results(folder)
+        figure_folder.read_results(folder)
     assert len(str(refused.value)) < 1000
     assert "\n" not in str(refused.value)
 
@@ -279,7 +281,7 @@ def test_what_is_not_ours_is_refused_in_one_line(folder, make):
 def test_a_return_that_is_no_number_is_a_gap(folder, value):
     row = b'{"step": 100, "return": 1.0}\n{"step": 300, "final": true, "return": %s}\n' % value.encode()
     (folder / "runs" / "over" / "metrics.jsonl").write_bytes(row)
-    run = results.read_figure(folder).runs[0]
+    run = figure_folder.read_figure(folder).runs[0]
     assert run.final is None
     np.testing.assert_array_equal(run.curves["step"][1], [1, np.nan])
 
@@ -287,7 +289,7 @@ def test_a_return_that_is_no_number_is_a_gap(folder, value):
 def test_nothing_there(tmp_path):
     for path in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(FileNotFoundError, match=str(path)):
-            results.read_results(path)
+            figure_folder.read_results(path)
 
 
 @pytest.mark.parametrize("text", ["[]", '{"machine": 3}', '{"versions": 3}', '{"machine": "' + 400 * "x" + '"}'])
@@ -296,12 +298,12 @@ def test_a_result_that_is_none_is_said(tmp_path, text):
     (tmp_path / "runs" / "one" / "result.json").write_text(text)
     panel = {"name": "p", "env": "Pendulum-v1", "x": "step", "runs": [{"label": "a", "seed": 0, "id": "one"}]}
     with pytest.raises(ValueError, match="is no result of ours"):
-        results.read_figure(write_figure(tmp_path, [panel]))
+        figure_folder.read_figure(write_figure(tmp_path, [panel]))
 
 
 def test_the_members_of_a_population_are_runs_of_their_own(tmp_path):
     kept, lost = rows_of([1.0, 2.0, 3.0]), rows_of([1.0, 2.0, 9.0], seed=1)[:2]
     write_run(tmp_path, "both", CONFIG, [*kept, *lost])
     (tmp_path / "runs" / "both" / "result.json").write_text('{"outcome": "finished", "lost": [1], "return": 3.0}')
-    figure = results.read_figure(write_figure(tmp_path, [_panel(("a", 0, "both"), ("a", 1, "both"))]))
+    figure = figure_folder.read_figure(write_figure(tmp_path, [_panel(("a", 0, "both"), ("a", 1, "both"))]))
     assert [(run.final, run.diverged) for run in figure.runs] == [(3.0, False), (None, True)]

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from sbeed.experiments import svg
-from sbeed.experiments.markup import Markup, element, joined
-from sbeed.experiments.results import CLAIMS, Results
-from sbeed.experiments.stats import Series
-from sbeed.experiments.tables import table
+from sbeed.reporting import svg
+from sbeed.reporting.figure_folder import CLAIMS, Results
+from sbeed.reporting.html_tables import table
+from sbeed.reporting.markup import Markup, element, joined
+from sbeed.reporting.stats import Series
 
 Rows = Sequence[Mapping[str, Any]]
 SAMPLED = ", sampled"  # beside the exact one of the same name

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from sbeed.experiments import stats
+from sbeed.reporting import stats
 
 
 def _rows(seeds=(0, 1, 2)):

@@ -7,11 +7,10 @@ import gymnasium
 import numpy as np
 import pytest
 import yaml
+from benchmarks import learning_page
+from benchmarks.learning_page import Goal, Run
 
-from sbeed.experiments import learning
-from sbeed.experiments.learning import Goal, Run
-
-ROOT = Path(__file__).parents[2] / "results" / "learning"
+ROOT = Path(__file__).parents[1] / "results" / "learning"
 CONFIG = {
     "env": "a box",
     "steps": 400,
@@ -43,32 +42,32 @@ def test_stability_by_hand():
     # Smoothed best: mean(10, 20, 30, 30, 10) = 20, which the window before it, mean(0, 10, 20, 30, 30) = 18, is not.
     # Last quarter of 800 steps: those after 600, returns 10 and 0; 10th percentile 1. From -10: 11 / 30.
     rows = _rows([0, 0, 10, 20, 30, 30, 10, 0])
-    assert learning.stability(rows, -10.0) == pytest.approx(11 / 30)
-    assert learning.stability(rows, 20.0) is None
+    assert learning_page.stability(rows, -10.0) == pytest.approx(11 / 30)
+    assert learning_page.stability(rows, 20.0) is None
 
 
 def test_a_short_run_is_smoothed_over_what_it_has():
-    assert learning.stability(_rows([4, 8]), 0.0) == pytest.approx(8 / 6)
+    assert learning_page.stability(_rows([4, 8]), 0.0) == pytest.approx(8 / 6)
 
 
 def test_the_bound_of_V_by_hand():
     rows = _rows([1, 1], V_largest=20.0, reward_largest=2.0, lam_now=0.5, entropy=-2.0, lam=99.0)
     rows[0] |= {"V_largest": 31.0, "lam_now": 1.0, "reward_largest": None}
-    found = learning.bound(rows, CONFIG, 7.0)
+    found = learning_page.bound(rows, CONFIG, 7.0)
     assert found.V == 31
     assert found.limit == pytest.approx((2 + 1 * 2) / 0.1)
     assert found.exact
     calm = [row | {"entropy": 0.1} for row in rows]
-    assert learning.bound(calm, CONFIG | {"env": "Acrobot-v1"}, 7.0).limit == pytest.approx((2 + np.log(3)) / 0.1)
+    assert learning_page.bound(calm, CONFIG | {"env": "Acrobot-v1"}, 7.0).limit == pytest.approx((2 + np.log(3)) / 0.1)
 
 
 def test_rewards_that_were_not_logged_are_bounded_from_below():
     rows = _rows([-3, 8], V_largest=1.0)  # .8 a step
-    assert learning.bound(rows, CONFIG, 0.5) == (1.0, pytest.approx(8), False)
-    assert learning.bound(rows, CONFIG, 0.9) == (1.0, pytest.approx(9), False)
+    assert learning_page.bound(rows, CONFIG, 0.5) == (1.0, pytest.approx(8), False)
+    assert learning_page.bound(rows, CONFIG, 0.9) == (1.0, pytest.approx(9), False)
     # Normalised ones have another scale, and a run without updates no V.
-    assert learning.bound(rows, CONFIG | {"normalize_rewards": True}, 0.5) is None
-    assert learning.bound(_rows([1]), CONFIG, 0.5) is None
+    assert learning_page.bound(rows, CONFIG | {"normalize_rewards": True}, 0.5) is None
+    assert learning_page.bound(_rows([1]), CONFIG, 0.5) is None
 
 
 @pytest.mark.parametrize(
@@ -84,13 +83,15 @@ def test_rewards_that_were_not_logged_are_bounded_from_below():
 )
 def test_verdicts(finals, asked, goal, expected):
     rows = [row for seed, final in enumerate(finals) for row in _rows([final], seed=seed)]
-    assert learning.verdict(_run(rows, steps=asked), goal) == expected
+    assert learning_page.verdict(_run(rows, steps=asked), goal) == expected
 
 
 def test_a_report():
     rows = _rows([-160, -155, -152, -150]) + _rows([-160, -200, -160, -154], seed=1)
     rows = [row | {"V_largest": 250.0} for row in rows]
-    lines = learning.report([_run(rows)], {"Pendulum-v1": {"return": -1200.0, "largest_reward": 16.0}}).splitlines()
+    lines = learning_page.report(
+        [_run(rows)], {"Pendulum-v1": {"return": -1200.0, "largest_reward": 16.0}}
+    ).splitlines()
     # -152 +- t(1) s / sqrt(2) with t(1) at 97.5% = 12.71 and s / sqrt(2) = 2
     assert "| Pendulum-v1 | 400 / 400 | -170 (20,000) | -152.0 ± 25.4 | **met** | -150.0 -154.0 |" in lines
     # One evaluation is past step 300: (1200 - 150) / (1200 - 154.25), (1200 - 154) / (1200 - 168.5).
@@ -112,17 +113,17 @@ def test_runs_come_in_the_order_of_their_goals_and_each_task_has_a_panel(tmp_pat
         (place / name).rename(elsewhere / name)
     with (place / "origin.yaml").open("a") as file:
         file.write("\nrows: ../../../runs/0123")
-    runs = learning.read_runs(tmp_path / "learning")
+    runs = learning_page.read_runs(tmp_path / "learning")
     assert [(run.preset, run.task) for run in runs] == [
         ("default", "Hopper-v5"),
         ("paper", "Pendulum-v1"),
         ("default", "Ant-v5"),
     ]
-    text = learning.report(runs, dict.fromkeys(("Hopper-v5", "Pendulum-v1", "Ant-v5"), RANDOM))
+    text = learning_page.report(runs, dict.fromkeys(("Hopper-v5", "Pendulum-v1", "Ant-v5"), RANDOM))
     assert "Stopped early, at 200 of 400 steps. Seed 1 diverged." in text
     assert "missed: a seed has no final return | 2.000 – |" in text
     assert "| Hopper-v5 | 1.04 | no | – | – |" in text  # (2 + 10) / (1.5 + 10): steady, but one seed is missing
-    panels = [axes.get_title(loc="left") for axes in learning.draw(runs).axes]
+    panels = [axes.get_title(loc="left") for axes in learning_page.draw(runs).axes]
     assert panels == ["Pendulum-v1", "Hopper-v5", "Ant-v5"]
 
 
@@ -133,18 +134,18 @@ def test_the_best_policy_of_frozen_lake():
         v = np.array(
             [max(sum(p * (r + (not end) * v[to]) for p, to, r, end in P[s][a]) for a in P[s]) for s in range(len(P))]
         )
-    assert v[0] == pytest.approx(learning.FROZEN_LAKE_OPTIMUM, abs=5e-6)
+    assert v[0] == pytest.approx(learning_page.FROZEN_LAKE_OPTIMUM, abs=5e-6)
 
 
 def test_random_actions_are_measured_the_same_way_twice():
-    first, again = (learning.measure_random(["CartPole-v1"], episodes=3) for _ in range(2))
+    first, again = (learning_page.measure_random(["CartPole-v1"], episodes=3) for _ in range(2))
     assert first == again
     assert first["CartPole-v1"]["largest_reward"] == 1
     assert first["CartPole-v1"]["return"] >= 8
 
 
 def test_the_committed_readme_is_what_the_committed_rows_say():
-    text = learning.report(learning.read_runs(ROOT), learning.read_random(ROOT))
+    text = learning_page.report(learning_page.read_runs(ROOT), learning_page.read_random(ROOT))
     assert (ROOT / "README.md").read_text() == text
 
 
@@ -156,7 +157,7 @@ def test_default_is_held_against_sac_where_both_have_ended():
     ours, theirs = [5, 1, 2, 3, 100], [0, 0, 0, 2, 0]
     pairs = [("Pendulum-v1", 400), ("Hopper-v5", 800)]  # the second was broken off
     runs = [run(who, task, x, steps) for task, steps in pairs for who, x in (("default", ours), ("sac", theirs))]
-    (line,) = learning.versus(runs)
+    (line,) = learning_page.versus(runs)
     task, mine, yours, chance = line.split(" | ")
     assert (task, mine.split()[0], yours.split()[0]) == ("Pendulum-v1", "3.333", "0.000")
     assert chance.startswith("0.94 ")  # of 25 pairs one is a tie and one is lost

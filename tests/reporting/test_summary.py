@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sbeed.experiments import stats, summary
-from sbeed.experiments.results import Panel, read_figure
+from sbeed.reporting import stats, summary
+from sbeed.reporting.figure_folder import Panel, read_figure
 
 ROOT = Path(__file__).parents[2]
 OURS = {"off_policy": ("SBEED", "SBEED (paper)"), "on_policy": ("SBEED",)}

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import yaml
-
-from sbeed.experiments.learning import read_runs
+from benchmarks.learning_page import read_runs
 
 LEARNED = Path(__file__).parents[2] / "results" / "learning"
 TASKS = ("Pendulum-v1", "Hopper-v5", "HalfCheetah-v5")

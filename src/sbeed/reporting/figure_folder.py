@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
-from sbeed.experiments import stats
+from sbeed.reporting import stats
 from sbeed.storage import run_dir
 from sbeed.storage.safe_open import read_plain
 

@@ -1,0 +1,1 @@
+"""What runs left behind, read, summed up and drawn: no jax."""
