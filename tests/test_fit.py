@@ -73,7 +73,7 @@ def test_where_there_is_an_environment_it_plays_and_goes_on(data):
 
 def test_the_data_are_the_replay_in_the_order_of_the_path(data):
     trainer = Trainer(find("sbeed"), data, sbeed.QConfig(**SIZES), seeds=[0])
-    (replay,) = trainer._members.fetch(trainer._replays)
+    (replay,) = trainer._population.members.fetch(trainer._experience.replays)
     assert replay.written == len(data)
     np.testing.assert_array_equal(replay.data.obs, data.data.obs)
     np.testing.assert_allclose(2 * np.tanh(replay.data.action), data.data.action, atol=1e-5)

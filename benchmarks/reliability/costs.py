@@ -54,25 +54,25 @@ def guards(agent: str, *, iterations: int = 3, rounds: int = 9, **fields: Any) -
 
     while not (guarded.metrics and bare.metrics):  # until both are compiled and learn
         advance(guarded)
-        with replaced(compiled_steps, "live", _live_unguarded):
+        with replaced(compiled_steps, "collect_and_learn", _unguarded):
             advance(bare)
     for _ in range(rounds):
         found[0].append(advance(guarded) / iterations)
-        with replaced(compiled_steps, "live", _live_unguarded):
+        with replaced(compiled_steps, "collect_and_learn", _unguarded):
             found[1].append(advance(bare) / iterations)
     return Guards(median(found[0]), median(found[1]), _checks_alone(guarded))
 
 
-_live = compiled_steps.live
+_guarded = compiled_steps.collect_and_learn
 
 
-def _live_unguarded(*trees: Any, **static: Any) -> Any:
+def _unguarded(*trees: Any, **static: Any) -> Any:
     """The program of an iteration, but nobody looks whether its numbers are finite."""
     with (
         replaced(rollout, "first_fault", lambda life, chunk, count: jnp.int32(-1)),
         replaced(compiled_steps, "finite", lambda tree: jnp.array(True)),
     ):
-        return _live(*trees, **static)
+        return _guarded(*trees, **static)
 
 
 def _checks_alone(running: Trainer, calls: int = 2_000) -> float:

@@ -22,7 +22,7 @@ _HOMES = {
     "train_population": "sbeed.training.run",
     "resume": "sbeed.training.session",
     "Trainer": "sbeed.training.trainer",
-    "Diverged": "sbeed.training.trainer",
+    "Diverged": "sbeed.training.population",
     "DamagedModel": "sbeed.storage.tensors",
     "Dataset": "sbeed.data.dataset",
     "BadData": "sbeed.data.dataset",
@@ -49,9 +49,10 @@ if TYPE_CHECKING:
     from sbeed.envs.noise import StochasticTransition
     from sbeed.storage.datasets import load_dataset, save_dataset
     from sbeed.storage.tensors import DamagedModel
+    from sbeed.training.population import Diverged
     from sbeed.training.run import RunSpec, train, train_population
     from sbeed.training.session import resume
-    from sbeed.training.trainer import Diverged, Trainer
+    from sbeed.training.trainer import Trainer
     from sbeed.types import EnvSpec, Transition
 
 

@@ -21,11 +21,12 @@ from sbeed.models.host import HostPolicy
 from sbeed.storage.models import ModelCard, load_model, save_model
 from sbeed.storage.run_dir import RunDir
 from sbeed.storage.tensors import DamagedModel
+from sbeed.training.experience import Rule
 from sbeed.training.ope import Estimate, estimate_value
 from sbeed.training.progress_bar import progress_bar as show_progress
 from sbeed.training.run import RunSpec, follow, in_rounds
 from sbeed.training.session import is_finished, record, restore
-from sbeed.training.trainer import Rule, Trainer
+from sbeed.training.trainer import Trainer
 from sbeed.types import EnvSpec
 
 POLICIES = {"MlpPolicy": "mlp", "RbfPolicy": "rbf", "TabularPolicy": "table"}

@@ -16,7 +16,7 @@ from sbeed.envs.task import spec_of
 from sbeed.storage import checkpoints
 from sbeed.storage.checkpoints import Checkpoint, Checkpoints, steps_of
 from sbeed.storage.tensors import DamagedModel
-from sbeed.training import trainer as module
+from sbeed.training import population
 from sbeed.training.members import Members
 from sbeed.training.resume_state import check_same_run
 from sbeed.training.trainer import Trainer
@@ -48,7 +48,7 @@ def _everything(trainer):
     return {
         "about": snapshot.about,
         "state": snapshot.state,
-        "replay": trainer._newest(snapshot.held) if snapshot.held else None,
+        "replay": trainer._experience.newest(snapshot.held) if snapshot.held else None,
         "rows": {name: values.tolist() for name, values in trainer.metrics.items()},
         "scores": trainer.evaluate(1),
     }
@@ -106,7 +106,7 @@ def test_stopped_and_not_stopped_are_the_same(tmp_path, env, fields):
 
 @pytest.mark.parametrize(("env", "together"), [("Pendulum-v1", True), ("jax:pendulum", True), ("Pendulum-v1", False)])
 def test_populations(tmp_path, env, together, monkeypatch):
-    monkeypatch.setattr(module, "Members", partial(Members, together=together))
+    monkeypatch.setattr(population, "Members", partial(Members, together=together))
     fields = {"seeds": [3, 7], "variants": [{}, {"scale": 0.5}]}
     _assert_goes_on_as_if_never_stopped(tmp_path, partial(_make, env, **fields), 16, 52, end=64)
 
@@ -159,7 +159,7 @@ def test_who_was_lost_stays_lost_and_the_others_go_on(tmp_path):
         _advance(there, 60)
         assert str(there.diverged[0]) == str(never.diverged[0])
         _assert_same(there.member(1), never.member(1))
-        _assert_same(there._newest(40)[0][1], never._newest(40)[0][1])
+        _assert_same(there._experience.newest(40)[0][1], never._experience.newest(40)[0][1])
         assert there.recent[1] == never.recent[1]
         there.snapshot()
 
@@ -202,7 +202,7 @@ def test_an_environment_that_is_not_deterministic_goes_on_with_new_episodes_only
         assert now == {**then, **begun}
 
     _advance(again, 40)
-    replay = again._newest(40)
+    replay = again._experience.newest(40)
     for member in range(2):
         path = jax.tree.map(lambda x, i=member: x[i], replay)
         assert _crossings(path) == []

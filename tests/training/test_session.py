@@ -20,8 +20,9 @@ from sbeed import SBEED, cli
 from sbeed.envs.base import EnvironmentFault
 from sbeed.storage import checkpoints, run_dir, tensors
 from sbeed.storage.checkpoints import Checkpoint, steps_of
+from sbeed.training.population import Diverged, Population
 from sbeed.training.session import resume
-from sbeed.training.trainer import Diverged, Trainer
+from sbeed.training.trainer import Trainer
 from tests.tiny import TINY
 from tests.training.counting import Clockwork
 
@@ -476,14 +477,14 @@ def test_the_environment_counts_on_after_it_was_stopped(capsys, tmp_path, fragil
 
 
 def test_a_run_that_diverges(capsys, tmp_path, monkeypatch):
-    take, run = Trainer._take, tmp_path / "run"
+    take, run = Population.take, tmp_path / "run"
 
     def diverge(self, metrics, finite):
         if self.step > 60:
             raise Diverged(self.step, "V", 0)
         take(self, metrics, finite)
 
-    monkeypatch.setattr(Trainer, "_take", diverge)
+    monkeypatch.setattr(Population, "take", diverge)
     code, out, err = _run(capsys, *_command(run))
     assert (code, out) == (4, "")
     last = f"the last checkpoint in '{run}' is of step 48"

@@ -13,7 +13,7 @@ from sbeed.types import Array, Key, Transition
 FIELDS = ("observation", "action", "reward", "observation")
 
 
-class Life(NamedTuple):
+class RolloutState(NamedTuple):
     """One member's environment between two programs."""
 
     state: Any
@@ -24,10 +24,10 @@ class Life(NamedTuple):
     noise: Array  # of its last action; 0 at its start
 
 
-def begin(env: JaxEnv, key: Key) -> Life:
+def begin(env: JaxEnv, key: Key) -> RolloutState:
     state = _first_state(env, key, jnp.int32(0))
     quiet = jnp.zeros(env.spec.action_size, jnp.float32)
-    return Life(state, env.observe(state), jnp.int32(1), jnp.int32(0), jnp.float32(0), quiet)
+    return RolloutState(state, env.observe(state), jnp.int32(1), jnp.int32(0), jnp.float32(0), quiet)
 
 
 def _first_state(env: JaxEnv, key: Key, episode: Array) -> Any:
@@ -35,43 +35,43 @@ def _first_state(env: JaxEnv, key: Key, episode: Array) -> Any:
 
 
 def collect(
-    env: JaxEnv, policy: Policy, life: Life, key: Key, *, length: int, count: Array, exploring: Array
-) -> tuple[Life, Transition, Array]:
-    """`count` of `length` steps: the life after them, transitions [length, ...], and the return of the episode that
+    env: JaxEnv, policy: Policy, now: RolloutState, key: Key, *, length: int, count: Array, exploring: Array
+) -> tuple[RolloutState, Transition, Array]:
+    """`count` of `length` steps: the now after them, transitions [length, ...], and the return of the episode that
     ended at each step, NaN where none did.
 
     What lies beyond `count` is padding. Keys are counted by step and episode, so a path does not depend on how it is
     cut into chunks. exploring: act uniformly at random.
     """
 
-    def one(life: Life, t: Array) -> tuple[Life, tuple[Transition, Array]]:
-        k_act, k_step = jax.random.split(jax.random.fold_in(jax.random.fold_in(key, 0), life.steps))
-        drawn, noise = policy.act(life.obs, life.noise, k_act)
-        raw = jnp.where(exploring, policy.explore(life.obs, k_act), drawn)
-        step = env.step(life.state, policy.squash(raw), k_step)
-        last, total = step.terminated | step.truncated, life.total + step.reward
-        goes_on = Life(step.state, step.obs, life.episodes, life.steps + 1, total, noise)
-        state = _first_state(env, key, life.episodes)
+    def one(now: RolloutState, t: Array) -> tuple[RolloutState, tuple[Transition, Array]]:
+        k_act, k_step = jax.random.split(jax.random.fold_in(jax.random.fold_in(key, 0), now.steps))
+        drawn, noise = policy.act(now.obs, now.noise, k_act)
+        raw = jnp.where(exploring, policy.explore(now.obs, k_act), drawn)
+        step = env.step(now.state, policy.squash(raw), k_step)
+        last, total = step.terminated | step.truncated, now.total + step.reward
+        goes_on = RolloutState(step.state, step.obs, now.episodes, now.steps + 1, total, noise)
+        state = _first_state(env, key, now.episodes)
         nothing = jnp.zeros_like(total), jnp.zeros_like(noise)
-        anew = Life(state, env.observe(state), life.episodes + 1, life.steps + 1, *nothing)
+        anew = RolloutState(state, env.observe(state), now.episodes + 1, now.steps + 1, *nothing)
         counts = t < count
-        after = _choose(counts, _choose(last, anew, goes_on), life)
+        after = _choose(counts, _choose(last, anew, goes_on), now)
         # The observation really reached, not that of the reset.
-        transition = Transition(life.obs, raw, step.reward, step.obs, step.terminated, last)
+        transition = Transition(now.obs, raw, step.reward, step.obs, step.terminated, last)
         return after, (transition, jnp.where(last & counts, total, jnp.nan))
 
-    life, (transitions, returns) = jax.lax.scan(one, life, jnp.arange(length))
-    return life, transitions, returns
+    now, (transitions, returns) = jax.lax.scan(one, now, jnp.arange(length))
+    return now, transitions, returns
 
 
-def first_fault(life: Life, chunk: Transition, count: Array) -> Array:
+def first_fault(now: RolloutState, chunk: Transition, count: Array) -> Array:
     """Where the first number that is not finite is, as step * len(FIELDS) + field; -1 if all of them are.
 
-    chunk: the transitions, of which `count` count, before `life`, whose observation may be that of a reset.
+    chunk: the transitions, of which `count` count, before `now`, whose observation may be that of a reset.
     """
     met = jnp.stack([_not_finite(x) for x in (chunk.obs, chunk.action, chunk.reward, chunk.next_obs)], axis=1)
     bad = (met & (jnp.arange(len(met)) < count)[:, None]).ravel()
-    at_the_end = jnp.where(_not_finite(life.obs[None])[0], count * len(FIELDS), -1)
+    at_the_end = jnp.where(_not_finite(now.obs[None])[0], count * len(FIELDS), -1)
     return jnp.where(bad.any(), jnp.argmax(bad), at_the_end)
 
 
@@ -80,7 +80,7 @@ def _not_finite(x: Array) -> Array:
     return ~jnp.isfinite(x).reshape(len(x), -1).all(1)
 
 
-def _choose(condition: Array, this: Life, that: Life) -> Life:
+def _choose(condition: Array, this: RolloutState, that: RolloutState) -> RolloutState:
     return jax.tree.map(lambda x, y: jnp.where(condition, x, y), this, that)
 
 

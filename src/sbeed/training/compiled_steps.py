@@ -1,9 +1,8 @@
-"""What is compiled of a member's life: pure functions of its config, key, State and replay.
+"""What is compiled of a member's iteration: pure functions of its config, key, State and replay.
 
 A population runs them vmapped or side by side (`members`).
 """
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -12,12 +11,11 @@ import jax.numpy as jnp
 
 from sbeed.agents.base import Agent, Config, State
 from sbeed.collect import rollout
-from sbeed.collect.rollout import Life
+from sbeed.collect.rollout import RolloutState
 from sbeed.data import replay as ring
 from sbeed.data.replay import Replay
 from sbeed.envs.base import JaxEnv
-from sbeed.models.policies import Policy
-from sbeed.types import Array, EnvSpec, Key, Transition
+from sbeed.types import Array, EnvSpec, Key
 
 
 class Keys(NamedTuple):
@@ -32,31 +30,23 @@ def keys(key: Key) -> Keys:
     return Keys(*jax.random.split(jax.random.fold_in(key, 0), 3))
 
 
-def begin(config: Config, key: Key, *, agent: Agent, spec: EnvSpec) -> tuple[State, Replay]:
-    return agent.init(config, spec, keys(key).init), ring.empty(spec, config.replay_capacity)
+def first_state(config: Config, key: Key, *, agent: Agent, spec: EnvSpec) -> State:
+    return agent.init(config, spec, keys(key).init)
 
 
-def be_born(env: JaxEnv, key: Key) -> tuple[Life]:
-    return (rollout.begin(env, keys(key).env),)
+def empty_replay(config: Config, *, spec: EnvSpec) -> Replay:
+    return ring.empty(spec, config.replay_capacity)
 
 
-def insert(replay: Replay, chunk: Transition) -> tuple[Replay]:
-    return (ring.insert(replay, chunk),)
-
-
-def forget(replay: Replay) -> tuple[Replay]:
-    return (ring.forget(replay),)
-
-
-def newest(replay: Replay, *, count: int) -> tuple[Transition]:
-    return (ring.newest(replay, count),)
+def begin_rollout(env: JaxEnv, key: Key) -> RolloutState:
+    return rollout.begin(env, keys(key).env)
 
 
 def prepare(
     config: Config, key: Key, state: State, replay: Replay, step: Array, *, agent: Agent, spec: EnvSpec
-) -> tuple[State]:
+) -> State:
     k_prepare, _ = jax.random.split(jax.random.fold_in(key, step))
-    return (agent.prepare(config, spec, state, replay, k_prepare),)
+    return agent.prepare(config, spec, state, replay, k_prepare)
 
 
 def learn(
@@ -73,13 +63,13 @@ def finite(tree: Any) -> Array:
     return jnp.all(jnp.array([jnp.isfinite(leaf).all() for leaf in floats]))
 
 
-def live(
+def collect_and_learn(
     config: Config,
     key: Key,
     state: State,
     replay: Replay,
     env: JaxEnv,
-    life: Life,
+    now: RolloutState,
     step: Array,
     count: Array,
     exploring: Array,
@@ -89,29 +79,21 @@ def live(
     agent: Agent,
     spec: EnvSpec,
     length: int,
-) -> tuple[State, Replay, Life, dict[str, Array], Array, Array, Array]:
+) -> tuple[State, Replay, RolloutState, dict[str, Array], Array, Array, Array]:
     """A whole iteration of one member, whatever its stage and however short: one program, compiled once."""
     acting = agent.actor(config, state)
-    life, chunk, returns = rollout.collect(
-        env, acting, life, keys(key).env, length=length, count=count, exploring=exploring
+    now, chunk, returns = rollout.collect(
+        env, acting, now, keys(key).env, length=length, count=count, exploring=exploring
     )
     replay = ring.insert(replay, chunk, count)
-    (state,) = jax.lax.cond(
-        preparing, lambda s: prepare(config, key, s, replay, step, agent=agent, spec=spec), lambda s: (s,), state
+    state = jax.lax.cond(
+        preparing, lambda s: prepare(config, key, s, replay, step, agent=agent, spec=spec), lambda s: s, state
     )
     learned = partial(learn, config, key, replay=replay, step=step, agent=agent, spec=spec)
     _, nothing, _ = jax.eval_shape(learned, state)
     zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), nothing)
     state, metrics, finite = jax.lax.cond(learning, learned, lambda s: (s, zeros, jnp.array(True)), state)
-    return state, replay, life, metrics, finite, returns, rollout.first_fault(life, chunk, count)
-
-
-def policy(config: Config, state: State, *, who: Callable[[Config, State], Policy]) -> tuple[Policy]:
-    return (who(config, state),)
-
-
-def iteration(state: State) -> tuple[Array]:
-    return (state.iteration,)
+    return state, replay, now, metrics, finite, returns, rollout.first_fault(now, chunk, count)
 
 
 def evaluate(

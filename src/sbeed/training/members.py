@@ -45,13 +45,13 @@ class Members:
 
     def run(
         self,
-        program: Callable[..., tuple],
+        program: Callable[..., Any],
         *held: Held,
         shared: tuple = (),
         donate: tuple[int, ...] = (),
         static: Mapping[str, Hashable] | None = None,
-    ) -> tuple[Held, ...]:
-        """program(*trees of one member, *shared, **static) -> a tuple of trees, for all members.
+    ) -> Any:
+        """program(*trees of one member, *shared, **static) for all members: a tree is Held, a tuple of trees a tuple.
 
         One compilation per program, static arguments and shapes, whoever asks. donate: which of `held` give their
         memory to the result.
@@ -63,7 +63,8 @@ class Members:
         begun = call(*first, *shared)  # compiled once, before the others ask for it
         rest = [thread.submit(call, *trees, *shared) for thread, trees in zip(cycle(self._threads), others)]
         wait(rest)  # before one raises: no other may still be giving memory away
-        return tuple(list(parts) for parts in zip(begun, *(one.result() for one in rest)))
+        results = [begun, *(one.result() for one in rest)]
+        return tuple(list(parts) for parts in zip(*results)) if type(begun) is tuple else results
 
 
 def _stack(*leaves: Any) -> jax.Array:

@@ -16,7 +16,7 @@ from sbeed.types import EnvSpec
 T = TypeVar("T")
 
 
-class Standing(NamedTuple):
+class Counters(NamedTuple):
     """The counters of a trainer; the lists have an entry for each member."""
 
     step: int
@@ -31,27 +31,27 @@ class Standing(NamedTuple):
     seconds: dict[str, float]
 
 
-def plain(data: Any) -> Any:
+def as_json(data: Any) -> Any:
     """As it comes back from a file: no tuples."""
     return json.loads(json.dumps(data, allow_nan=False))
 
 
-def read_standing(found: Any, members: int) -> Standing:
+def read_counters(found: Any, members: int) -> Counters:
     with _complaints():
-        standing = Standing(**found)
-        counts = (standing.episodes, standing.trajectories)
-        for column in (*counts, standing.recent, *standing.metrics.values()):
+        counters = Counters(**found)
+        counts = (counters.episodes, counters.trajectories)
+        for column in (*counts, counters.recent, *counters.metrics.values()):
             _require(isinstance(column, list) and len(column) == members, "a list is not one for each member")
-        _require(_is_count(standing.written, 2**31), f"{standing.written!r} is no count of transitions")
-        for count in (standing.step, *counts[0], *counts[1]):
+        _require(_is_count(counters.written, 2**31), f"{counters.written!r} is no count of transitions")
+        for count in (counters.step, *counts[0], *counts[1]):
             _require(_is_count(count), f"{count!r} is no count")
-        for number in (*chain(*standing.recent), *standing.seconds.values()):
+        for number in (*chain(*counters.recent), *counters.seconds.values()):
             _require(isinstance(number, float | int), f"{number!r} is no number")
-        for values in standing.metrics.values():
+        for values in counters.metrics.values():
             _require(all(isinstance(one, float | int | None) for one in values), f"{values!r} are no numbers")
-        for member, (step, name) in standing.lost.items():
+        for member, (step, name) in counters.lost.items():
             _require(0 <= int(member) < members and _is_count(step) and isinstance(name, str), "who is lost is unclear")
-        return standing
+        return counters
 
 
 def check_same_run(found: Any, here: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
