@@ -7,8 +7,8 @@ import pytest
 from sbeed import cli
 from sbeed.experiments import executors
 from sbeed.experiments.spec import describe
-from sbeed.experiments.worker import SPEC, Outcome, write_json
-from sbeed.reporting.figure_folder import RESULT
+from sbeed.experiments.worker import Outcome
+from sbeed.reporting.figure_folder import RESULT, write_end
 
 
 def _run(capsys, *args):
@@ -36,8 +36,7 @@ class Pretending:
             task.path.mkdir()
             rows = [{"step": n, "iteration": n, "seed": 0, "return": float(n), "final": n == 2} for n in (1, 2)]
             (task.path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-            write_json(task.path / SPEC, describe(task.run))
-            write_json(task.path / RESULT, {"outcome": "finished", "return": 2.0, "seconds": 1.0})
+            write_end(task.path, describe(task.run), {"outcome": "finished", "return": 2.0, "seconds": 1.0})
         return [(task, self.outcome)]
 
     def close(self):

@@ -146,7 +146,7 @@ def test_a_figure_is_a_page_of_data():
 def test_the_committed_runs_are_those_that_the_figure_asks_for(figure):
     place = ROOT / "results" / figure.name.replace("-", "_")
     committed = json.loads((place / "figure.json").read_text())["panels"]
-    holding = arranged(figure, 5, done=done_in(place / "runs"))
+    holding = arranged(figure, 5, done=done_in(place))
     assert committed == shown(figure, 5, holding)
     tasks = [Task(title, run, place / "runs" / run.id) for title, run in runs_of(figure, 5, holding)]
     former = [task for task in tasks if (task.run.spec.agent, task.run.spec.preset) == ("sbeed", "default")]

@@ -23,8 +23,8 @@ from sbeed.experiments.executors import MEMORY, Local, Ray, Task, room
 from sbeed.experiments.progress_bars import Bars
 from sbeed.experiments.runner import MOST_DEATHS, finish, run_figure
 from sbeed.experiments.spec import Curve, Figure, Panel, Run, arranged, describe, read_run, runs_of
-from sbeed.experiments.worker import SPEC, Outcome, work, write_json
-from sbeed.reporting.figure_folder import RESULT
+from sbeed.experiments.worker import Outcome, work
+from sbeed.reporting.figure_folder import RESULT, SPEC, write_end
 from sbeed.storage.checkpoints import steps_of
 from sbeed.storage.run_dir import read_rows
 from sbeed.training.run import RunSpec
@@ -105,8 +105,7 @@ class Scripted:
         task, outcome = self._running.pop(0), self._outcomes.pop(0)
         if outcome.kind == "done":
             task.path.mkdir()
-            write_json(task.path / SPEC, describe(task.run))
-            write_json(task.path / RESULT, {"outcome": "finished", "return": 1.0, "seconds": 2.0})
+            write_end(task.path, describe(task.run), {"outcome": "finished", "return": 1.0, "seconds": 2.0})
         return [(task, outcome)]
 
 
@@ -261,7 +260,7 @@ def test_what_died_while_it_said_that_it_had_diverged_is_done_again(tmp_path):
     path = tmp_path / run.id
     path.mkdir()
     (path / "metrics.jsonl").touch()
-    write_json(path / SPEC, describe(run))
+    (path / SPEC).write_text(json.dumps(describe(run)))
     assert work(path, run) == DONE
     assert read_rows(path)[-1]["final"]
 

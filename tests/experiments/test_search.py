@@ -18,8 +18,9 @@ from sbeed.agents.sbeed.grids import PAPER_GRIDS
 from sbeed.experiments import search
 from sbeed.experiments.search import Search, open_study, write_best
 from sbeed.experiments.space import fields_of, paper_space, read_space
-from sbeed.experiments.worker import Outcome, write_json
-from sbeed.reporting.figure_folder import RESULT
+from sbeed.experiments.spec import describe
+from sbeed.experiments.worker import Outcome
+from sbeed.reporting.figure_folder import RESULT, write_end
 from sbeed.storage.lock import locked
 from sbeed.storage.run_dir import read_config
 from sbeed.training.run import RunSpec
@@ -63,7 +64,7 @@ class Answering:
         if not (task.path / "metrics.jsonl").exists():
             (task.path / "metrics.jsonl").write_text(json.dumps(row) + "\n")
         elif not (task.path / RESULT).exists():
-            write_json(task.path / RESULT, {"outcome": "finished", "return": self._worth(task)})
+            write_end(task.path, describe(task.run), {"outcome": "finished", "return": self._worth(task)})
         else:
             return [(task, Outcome("done"))]
         self._running.append(task)

@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 
 from sbeed.reporting import stats, summary
-from sbeed.reporting.figure_folder import Panel, read_figure
+from sbeed.reporting.figure_folder import read_figure
+from sbeed.reporting.figure_results import PanelResults
 
 ROOT = Path(__file__).parents[2]
 OURS = {"off_policy": ("SBEED", "SBEED (paper)"), "on_policy": ("SBEED",)}
 PAPERS = ("TRPO", "Dual-AC", "DDPG")  # that the paper compares SBEED with
 
 
-def final_lines(panels: Iterable[Panel]) -> Iterator[str]:
+def final_lines(panels: Iterable[PanelResults]) -> Iterator[str]:
     """Of each label, its mean in each panel ± half the 95% interval."""
     finals = [summary.finals(panel) for panel in panels]
     for label in dict.fromkeys(label for found in finals for label in found):
@@ -22,7 +23,7 @@ def final_lines(panels: Iterable[Panel]) -> Iterator[str]:
         yield _line(label, [f"{mean.value:.0f} ± {mean.hi - mean.value:.0f}" for mean in means])
 
 
-def difference_lines(panels: Iterable[Panel], ours: Iterable[str]) -> Iterator[str]:
+def difference_lines(panels: Iterable[PanelResults], ours: Iterable[str]) -> Iterator[str]:
     """Ours less another's, seed by seed, with the 95% interval of the mean."""
     by_seed = [{label: final.by_seed for label, final in summary.finals(panel).items()} for panel in panels]
     for mine in ours:
@@ -33,7 +34,7 @@ def difference_lines(panels: Iterable[Panel], ours: Iterable[str]) -> Iterator[s
                 yield _line(f"{mine} less {other}", cells)
 
 
-def ablation_lines(panel: Panel) -> Iterator[str]:
+def ablation_lines(panel: PanelResults) -> Iterator[str]:
     for label, final in summary.finals(panel).items():
         seeds = " ".join(f"{value:.0f}" for value in final.by_seed.values())
         yield _line(label, [f"{final.mean.value:.0f} ± {final.mean.hi - final.mean.value:.0f}", seeds])

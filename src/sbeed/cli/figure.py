@@ -155,8 +155,9 @@ def executing(name: str, address: str | None, slots: int | None = None, *, membe
 def _draw(out: Path) -> list[Path]:
     """Pictures of what is there, and its page."""
     from sbeed.reporting import figure_folder, plots
+    from sbeed.reporting.figure_results import Results
 
     figure = figure_folder.read_figure(out)
     seen = any(run.curves for panel in figure.panels for run in panel.runs)
-    page = write_page(out, figure_folder.Results([figure], claims=[], theory=[]))  # whatever else lies below it
+    page = write_page(out, Results([figure], claims=[], theory=[]))  # whatever else lies below it
     return [*(plots.pictures(figure) if seen else ()), page]

@@ -11,7 +11,7 @@ from sbeed import __version__
 from sbeed.cli.console import complaints, require
 
 if TYPE_CHECKING:
-    from sbeed.reporting.figure_folder import Results
+    from sbeed.reporting.figure_results import Results
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """A figure's runs from wherever they stand to their end: the same call again does only what is left to do."""
 
-import json
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -14,8 +13,7 @@ from sbeed.envs.task import spec_of
 from sbeed.experiments.executors import Executor, Task
 from sbeed.experiments.machine import machine
 from sbeed.experiments.spec import Figure, Places, Run, among, arranged, chosen, places_of, read_run, runs_of, shown
-from sbeed.experiments.worker import PROGRESS, SPEC, write_json
-from sbeed.reporting.figure_folder import FIGURE, RESULT, RUNS
+from sbeed.reporting import figure_folder
 from sbeed.storage import run_dir, tensors
 from sbeed.storage.checkpoints import steps_of
 from sbeed.training.run import RunSpec
@@ -52,14 +50,12 @@ def run_figure(
     only: what to run of it, by name, if not all; what earlier calls asked for stays in the figure. together: a curve's
     seeds are one run, a population. What is done, alone or together, is not done again.
     """
-    path, began = out / FIGURE, time.perf_counter()
-    there = _earlier(path, figure.name, scale)
-    if (out / RUNS).is_symlink():  # no reader would follow it
-        raise ValueError(f"'{out / RUNS}' is a link, which may lead anywhere")
-    (out / RUNS).mkdir(exist_ok=True)
-    part, done = chosen(figure, only), done_in(out / RUNS)
+    began = time.perf_counter()
+    there = _earlier(out, figure.name, scale)
+    runs = figure_folder.make_runs(out)
+    part, done = chosen(figure, only), done_in(out)
     holding = arranged(part, seeds, together=together, done=done)
-    tasks = [Task(title, run, out / RUNS / run.id) for title, run in runs_of(part, seeds, holding)]
+    tasks = [Task(title, run, runs / run.id) for title, run in runs_of(part, seeds, holding)]
     check_settings(tasks)
     places = places_of(shown(part, seeds)) | there.places
     most = 1 + max(seed for *_, seed in places)
@@ -73,10 +69,10 @@ def run_figure(
         "seconds": there.seconds,
         "versions": tensors.versions(),
     }
-    write_json(path, about)
+    figure_folder.write_figure(out, about)
 
     def count_time() -> None:
-        write_json(path, {**about, "seconds": there.seconds + time.perf_counter() - began})
+        figure_folder.write_figure(out, {**about, "seconds": there.seconds + time.perf_counter() - began})
 
     try:
         return finish(tasks, executor, show, on_end=count_time)
@@ -122,7 +118,7 @@ def _parted(tasks: Iterable[Task]) -> tuple[list[Task], list[Task]]:
     """Those that are done, and those that are not."""
     parts: tuple[list[Task], list[Task]] = ([], [])
     for task in tasks:
-        parts[not is_done(task.path)].append(task)
+        parts[not figure_folder.is_done(task.path)].append(task)
     return parts
 
 
@@ -140,34 +136,25 @@ class Deaths:
         return deaths < MOST_DEATHS
 
 
-def is_done(path: Path) -> bool:
-    """Finished, or diverged."""
-    return (path / RESULT).is_file()
-
-
-def done_in(folder: Path) -> list[Run]:
-    """The runs there that are."""
-    done = [path for path in sorted(folder.iterdir()) if is_done(path) and (path / SPEC).is_file()]
-    return [run for path in done if (run := _described(path)).id == path.name]
+def done_in(out: Path) -> list[Run]:
+    """The runs of a figure's folder that are done."""
+    return [run for path in figure_folder.done_in(out) if (run := _described(path)).id == path.name]
 
 
 def _described(path: Path) -> Run:
     try:
-        return read_run(run_dir.read_config(path / SPEC))
+        return read_run(figure_folder.read_spec(path))
     except ValueError as error:
-        raise ValueError(f"'{path / SPEC}': {error}") from None
+        raise ValueError(f"'{path / figure_folder.SPEC}': {error}") from None
 
 
 def step_of(task: Task) -> int:
     """Where a run stands, as its worker last said."""
-    try:
-        return min(int((task.path / PROGRESS).read_text()[:12]), task.run.spec.steps)
-    except (OSError, ValueError):
-        return 0
+    return min(figure_folder.read_progress(task.path), task.run.spec.steps)
 
 
 def _score(path: Path) -> str:
-    result = json.loads((path / RESULT).read_text())
+    result = figure_folder.read_end(path)
     if result["outcome"] == "diverged":
         return f"diverged: {result['message']}"
     return f"return {result['return']:.1f}, {result['seconds']:.0f} s"
@@ -204,11 +191,12 @@ class _Earlier(NamedTuple):
     places: Places = frozenset()
 
 
-def _earlier(path: Path, name: str, scale: str) -> _Earlier:
+def _earlier(out: Path, name: str, scale: str) -> _Earlier:
     """A ValueError where another figure lies, or another size of it."""
-    if not path.exists():
+    there = figure_folder.read_asked(out)
+    if there is None:
         return _Earlier()
-    there = run_dir.read_config(path)
+    path = out / figure_folder.FIGURE
     if (there.get("name"), there.get("scale")) != (name, scale):
         raise ValueError(f"'{path}' is of another figure ({there.get('name')}, {there.get('scale')})")
     try:

@@ -21,11 +21,11 @@ from sbeed.envs.task import spec_of
 from sbeed.experiments import runner
 from sbeed.experiments.executors import Executor, Task
 from sbeed.experiments.journal import open_journal
-from sbeed.experiments.runner import Deaths, Show, is_done, step_of
+from sbeed.experiments.runner import Deaths, Show, step_of
 from sbeed.experiments.space import Space, fields_of
 from sbeed.experiments.spec import Run
 from sbeed.experiments.worker import Outcome
-from sbeed.reporting.figure_folder import RESULT, RUNS
+from sbeed.reporting.figure_folder import RUNS, is_done, make_runs, read_end
 from sbeed.storage.checkpoints import CHECKPOINTS, REPLAY
 from sbeed.storage.lock import locked
 from sbeed.storage.run_dir import METRICS, read_rows
@@ -44,7 +44,7 @@ def open_study(out: Path, space: Space, base: RunSpec, seeds: Sequence[int]) -> 
     Whoever asks for it owns the directory (`lock`).
     """
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    (out / RUNS).mkdir(exist_ok=True)
+    make_runs(out)
     study = optuna.create_study(
         study_name="sbeed",
         direction="maximize",
@@ -164,7 +164,7 @@ class Search:
         """Tell the study how it goes, and end it where that is over or in vain."""
         self._report(candidate)
         if all(is_done(task.path) for task in candidate.tasks):
-            results = [json.loads((task.path / RESULT).read_text()) for task in candidate.tasks]
+            results = [read_end(task.path) for task in candidate.tasks]
             returns = [result["return"] for result in results]
             worth = None if None in returns else sum(returns) / len(returns)
             self._close(candidate, worth, show, "diverged")

@@ -15,7 +15,7 @@ from sbeed.envs.base import EnvironmentFault
 from sbeed.envs.task import read_task
 from sbeed.experiments.machine import machine_and_device
 from sbeed.experiments.spec import Run, describe, read_run
-from sbeed.reporting.figure_folder import RESULT
+from sbeed.reporting import figure_folder
 from sbeed.storage import run_dir, tensors
 from sbeed.storage.checkpoints import CHECKPOINTS, REPLAY
 from sbeed.storage.run_dir import RunDir
@@ -23,7 +23,6 @@ from sbeed.training.run import make_trainer
 from sbeed.training.session import pursue, record
 from sbeed.training.trainer import Trainer
 
-SPEC, PROGRESS = "spec.json", "progress"
 FAILED, STOPPED = 3, 143  # exit codes
 
 
@@ -48,11 +47,10 @@ def work(path: Path, run: Run) -> Outcome:
         return Outcome("refused", _one_line(error))
     except RuntimeError as error:  # a process of its environments was killed, or the device had no memory left
         return Outcome("died", _one_line(error))
-    write_json(path / SPEC, describe(run))
-    write_json(path / RESULT, _result(path, run, diverged))
+    figure_folder.write_end(path, describe(run), _result(path, run, diverged))
     for place in (CHECKPOINTS, REPLAY):  # nobody goes on from them any more, and a replay is large
         shutil.rmtree(path / place, ignore_errors=True)
-    (path / PROGRESS).unlink(missing_ok=True)
+    figure_folder.forget_progress(path)
     return Outcome("done", diverged)
 
 
@@ -68,11 +66,10 @@ def _finish(path: Path, run: Run) -> str:
         nonlocal told
         if time.monotonic() - told > 1:
             told = time.monotonic()
-            (path / PROGRESS).write_text(str(trainer.step))
+            figure_folder.write_progress(path, trainer.step)
 
     if not run_dir.is_run(path):  # its last worker was killed while it was to say that the run had diverged at once
-        for name in (run_dir.METRICS, SPEC, f".{SPEC}", f".{RESULT}"):
-            (path / name).unlink(missing_ok=True)
+        figure_folder.forget_end(path)
     try:
         with RunDir(path, resume=True) as place:
             if place.goes_on:
@@ -107,13 +104,6 @@ def _result(path: Path, run: Run, diverged: str) -> dict[str, Any]:
         "machine": machine_and_device(),
         "versions": tensors.versions(),
     }
-
-
-def write_json(path: Path, found: Any) -> None:
-    """Whole or not at all."""
-    new = path.with_name(f".{path.name}")
-    new.write_text(json.dumps(found, indent=1) + "\n")
-    new.replace(path)
 
 
 def answer(path: Path) -> int:

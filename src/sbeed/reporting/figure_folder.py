@@ -1,8 +1,9 @@
-"""A figure's folder, read back: what was asked, and what its runs have left so far. Data, never trusted.
+"""A figure's folder: what is written there, and what of it is read back. Data, never trusted.
 
 figure.json            name, title, scale, executor, machine, versions, seconds, and the panels: name, env, x, and of
                        each run the label, the seed and the id
-runs/<id>/             a run's directory: config.yaml, metrics.jsonl; its outcome from result.json, where there is one
+runs/<id>/             a run's directory: config.yaml, metrics.jsonl; `progress`, its step, while it is under way;
+                       when it is over spec.json, what was asked for, and result.json, what came of it
 claims.json            what `sbeed theory --json` printed, in the folder or in one below it
 theory.csv             what `sbeed figure theory` wrote, there too
 """
@@ -13,16 +14,18 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any
 
 import numpy as np
 
 from sbeed.reporting import stats
+from sbeed.reporting.figure_results import FigureResults, PanelResults, Results, RunResult, is_count
 from sbeed.storage import run_dir
 from sbeed.storage.safe_open import read_plain
 
 FIGURE, CLAIMS, THEORY, RUNS = "figure.json", "claims.json", "theory.csv", "runs"
-RESULT = "result.json"
+SPEC, RESULT, PROGRESS = "spec.json", "result.json", "progress"
+THEORY_COLUMNS = ("panel", "series", "x", "y", "lo", "hi")
 AXES = ("step", "iteration")
 _MOST_BYTES = {name: 2**24 for name in (FIGURE, CLAIMS, THEORY, RESULT, run_dir.CONFIG)} | {run_dir.METRICS: 2**26}
 _MOST_PANELS, _MOST_RUNS, _MOST_LABELS = 100, 10_000, 100
@@ -31,79 +34,94 @@ _LARGEST = 1e100  # beyond it squares and sums are no numbers any more
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
 
-class Run(NamedTuple):
-    """One seed. A run that has not begun has no curve, one that is not over no final return."""
-
-    label: str
-    seed: int
-    id: str
-    config: Mapping[str, Any] = {}
-    curves: Mapping[str, stats.Curve] = {}  # by axis; in iterations where the rows or the config tell
-    steps: int = 0
-    final: float | None = None
-    diverged: bool = False
-    seconds: float | None = None
-    machine: str = ""  # that it ended on; as all that follows, of a population for all its members
-    whole_seconds: float | None = None  # from its beginning to its end
-    versions: str = ""  # of the packages that it ended with
-
-    @property
-    def over(self) -> bool:
-        return self.final is not None or self.diverged
-
-    @property
-    def members(self) -> int:
-        """Of its population; of a run of its own, one."""
-        asked = self.config.get("seeds")
-        return asked if _is_count(asked) and asked else 1
+# ------------------------------------------------------------------------------------------------- writing
 
 
-class Panel(NamedTuple):
-    name: str
-    env: str
-    x: str
-    runs: tuple[Run, ...]
-
-    @property
-    def labels(self) -> list[str]:
-        return list(dict.fromkeys(run.label for run in self.runs))
-
-    def of(self, label: str) -> list[Run]:
-        return [run for run in self.runs if run.label == label]
+def make_runs(folder: Path) -> Path:
+    """The directory of the runs, made if need be."""
+    if (folder / RUNS).is_symlink():  # no reader would follow it
+        raise ValueError(f"'{folder / RUNS}' is a link, which may lead anywhere")
+    (folder / RUNS).mkdir(exist_ok=True)
+    return folder / RUNS
 
 
-class Figure(NamedTuple):
-    path: Path
-    name: str
-    title: str
-    panels: tuple[Panel, ...]
-    axes: tuple[str, ...]  # over which they are asked for
-    facts: Mapping[str, str]  # scale, executor, machine
-    versions: Mapping[str, Any]  # of packages
-    seconds: float | None
-
-    @property
-    def runs(self) -> list[Run]:
-        return [run for panel in self.panels for run in panel.runs]
-
-    @property
-    def labels(self) -> list[str]:
-        return list(dict.fromkeys(run.label for run in self.runs))
-
-    @property
-    def shares_labels(self) -> bool:
-        """Whether some label is in several panels, so that it must look the same in each."""
-        return sum(len(panel.labels) for panel in self.panels) > len(self.labels)
-
-    def order(self, panel: Panel) -> list[str]:
-        """Labels by whose places colours are given."""
-        return self.labels if self.shares_labels else panel.labels
+def write_figure(folder: Path, found: Mapping[str, Any]) -> None:
+    """found: name, title, panels, scale, executor, machine, seconds, versions"""
+    _write_json(folder / FIGURE, found)
 
 
-class Results(NamedTuple):
-    figures: list[Figure]
-    claims: list[Mapping[str, Any]]  # name, says, holds, held, mdps, margin, counterexample_fails, seconds
-    theory: list[Mapping[str, Any]]  # panel, series, x, y, lo, hi
+def write_theory(folder: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
+    with (folder / THEORY).open("w", newline="") as file:
+        writer = csv.DictWriter(file, THEORY_COLUMNS)
+        writer.writeheader()
+        writer.writerows(rows)
+    return folder / THEORY
+
+
+def write_progress(run: Path, step: int) -> None:
+    (run / PROGRESS).write_text(str(step))
+
+
+def forget_progress(run: Path) -> None:
+    (run / PROGRESS).unlink(missing_ok=True)
+
+
+def write_end(run: Path, asked: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+    """What was asked of a run and what came of it: with them it is done."""
+    _write_json(run / SPEC, asked)
+    _write_json(run / RESULT, result)
+
+
+def forget_end(run: Path) -> None:
+    """Away with what a worker left that was killed while it wrote the end of a run without a directory of its own."""
+    for name in (run_dir.METRICS, SPEC, f".{SPEC}", f".{RESULT}"):
+        (run / name).unlink(missing_ok=True)
+
+
+def _write_json(path: Path, found: Any) -> None:
+    """Whole or not at all."""
+    new = path.with_name(f".{path.name}")
+    new.write_text(json.dumps(found, indent=1) + "\n")
+    new.replace(path)
+
+
+# ------------------------------------------------------------------------------------------------- how far it is
+
+
+def is_done(run: Path) -> bool:
+    """Finished, or diverged."""
+    return (run / RESULT).is_file()
+
+
+def done_in(folder: Path) -> list[Path]:
+    """The runs that are done, and say what was asked of them."""
+    return [run for run in sorted((folder / RUNS).iterdir()) if is_done(run) and (run / SPEC).is_file()]
+
+
+def read_spec(run: Path) -> dict[str, Any]:
+    """What was asked of a run that is done."""
+    return run_dir.read_config(run / SPEC)
+
+
+def read_end(run: Path) -> dict[str, Any]:
+    """What came of a run that is done."""
+    return json.loads((run / RESULT).read_text())
+
+
+def read_progress(run: Path) -> int:
+    """Where a run stands, as its worker last said; 0 where it has said nothing."""
+    try:
+        return int((run / PROGRESS).read_text()[:12])
+    except (OSError, ValueError):
+        return 0
+
+
+def read_asked(folder: Path) -> dict[str, Any] | None:
+    """figure.json as it was written; None where no figure is yet."""
+    return run_dir.read_config(folder / FIGURE) if (folder / FIGURE).exists() else None
+
+
+# ------------------------------------------------------------------------------------------------- reading
 
 
 def read_results(path: Path) -> Results:
@@ -120,7 +138,7 @@ def read_results(path: Path) -> Results:
     return Results(figures, claims, theory)
 
 
-def read_figure(path: Path) -> Figure:
+def read_figure(path: Path) -> FigureResults:
     file = path / FIGURE
     found = _read_json(file)
     try:
@@ -132,7 +150,7 @@ def read_figure(path: Path) -> Figure:
             if count > most:
                 raise ValueError(f"it has {count} {word}, more than {most}")
         panels = [_asked_panel(panel) for panel in found["panels"]]
-        figure = Figure(
+        figure = FigureResults(
             path,
             _name(found["name"]),
             _name(found["title"]),
@@ -157,30 +175,30 @@ def read_figure(path: Path) -> Figure:
     return figure._replace(panels=tuple(filled))
 
 
-def _asked_panel(panel: Mapping[str, Any]) -> Panel:
+def _asked_panel(panel: Mapping[str, Any]) -> PanelResults:
     if panel["x"] not in AXES:
         raise ValueError(f"x must be one of {', '.join(AXES)}, got {panel['x']!r:.50}")
-    return Panel(_name(panel["name"]), _name(panel["env"]), panel["x"], tuple(map(_asked_run, panel["runs"])))
+    return PanelResults(_name(panel["name"]), _name(panel["env"]), panel["x"], tuple(map(_asked_run, panel["runs"])))
 
 
-def _without_repeats(panels: Iterable[Panel]) -> tuple[Panel, ...]:
+def _without_repeats(panels: Iterable[PanelResults]) -> tuple[PanelResults, ...]:
     """One that shows the same runs over the other axis is no other panel: what is read is drawn over both."""
-    found: dict[tuple[Any, ...], Panel] = {}
+    found: dict[tuple[Any, ...], PanelResults] = {}
     for panel in panels:
         found.setdefault((panel.name, panel.env, *(run[:3] for run in panel.runs)), panel)
     return tuple(found.values())
 
 
-def _asked_run(run: Mapping[str, Any]) -> Run:
+def _asked_run(run: Mapping[str, Any]) -> RunResult:
     id, seed = run["id"], run["seed"]
     if not (isinstance(id, str) and _ID.fullmatch(id)):
         raise ValueError(f"{id!r:.50} is no name of a run's folder")
-    if not _is_count(seed):
+    if not is_count(seed):
         raise ValueError(f"{seed!r:.50} is no seed")
-    return Run(_name(run["label"]), seed, id)
+    return RunResult(_name(run["label"]), seed, id)
 
 
-def _read_run(path: Path, run: Run) -> Run:
+def _read_run(path: Path, run: RunResult) -> RunResult:
     if path.is_symlink():
         raise ValueError(f"'{path}' is a link, which may lead anywhere")
     if (path / RESULT).exists():
@@ -204,7 +222,7 @@ def _read_run(path: Path, run: Run) -> Run:
         return run
     steps, returns = stats.curve(rows)
     asked = run.config.get("steps")
-    over = rows[-1]["final"] and not (_is_count(asked) and steps[-1] < asked)  # a run that was stopped has a final row
+    over = rows[-1]["final"] and not (is_count(asked) and steps[-1] < asked)  # a run that was stopped has a final row
     return run._replace(
         curves={"step": (steps, returns), **_over_iterations(rows, steps, returns, run.config)},
         steps=int(steps[-1]),
@@ -221,7 +239,7 @@ def _diverged(result: Mapping[str, Any], seed: int) -> bool:
 
 def _checked(row: Mapping[str, Any], file: Path) -> dict[str, Any]:
     """What is needed of a row; a return that is no finite number is none."""
-    if not _is_count(row.get("step")) or not _is_count(row.get("iteration", 0)) or "return" not in row:
+    if not is_count(row.get("step")) or not is_count(row.get("iteration", 0)) or "return" not in row:
         raise ValueError(f"'{file}' holds something that is no row of ours")
     return {
         **{name: row[name] for name in ("step", "iteration") if name in row},
@@ -240,7 +258,7 @@ def _over_iterations(
         last = np.append(np.diff(iterations) > 0, True)  # of an iteration; a long one is evaluated more than once
         return {"iteration": (iterations[last], returns[last])} if np.all(np.diff(iterations) >= 0) else {}
     each = config.get("steps_per_iteration")
-    known = _is_count(each) and each and config.get("trajectories_per_iteration") is None
+    known = is_count(each) and each and config.get("trajectories_per_iteration") is None
     return {"iteration": (steps / each, returns)} if known else {}
 
 
@@ -295,10 +313,6 @@ def _name(text: Any) -> str:
     if not isinstance(text, str) or len(text) > _MOST_LETTERS:
         raise ValueError(f"{text!r:.50} is no name")
     return text
-
-
-def _is_count(value: Any) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
 
 
 def _finite(value: Any) -> float | None:

@@ -12,7 +12,8 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from sbeed.reporting import figure_folder, summary
+from sbeed.reporting import summary
+from sbeed.reporting.figure_results import FigureResults
 from sbeed.reporting.number_format import short
 from sbeed.reporting.stats import Series, over_seeds
 
@@ -139,7 +140,7 @@ def _plain(text: str) -> str:
 # ------------------------------------------------------------------------------------------------- runs of a figure
 
 
-def curves_figure(figure: figure_folder.Figure, version: str, x: str) -> Figure:
+def curves_figure(figure: FigureResults, version: str, x: str) -> Figure:
     """A panel of curves for each of the figure's.   version: a key of summary.VERSIONS; x: of summary.AXES"""
     with rc_context(STYLE):
         drawn, places = grid(len(figure.panels), legend=0.7)
@@ -167,7 +168,7 @@ def curves_figure(figure: figure_folder.Figure, version: str, x: str) -> Figure:
     return drawn
 
 
-def comparison_figure(figure: figure_folder.Figure) -> Figure | None:
+def comparison_figure(figure: FigureResults) -> Figure | None:
     """Performance profiles, and who beats whom; None where there is nothing to compare."""
     found = summary.comparisons(figure)
     if not found:
@@ -203,7 +204,7 @@ def _matrix(axes: Axes, one: summary.Comparison) -> None:
     axes.tick_params(length=0)
 
 
-def pictures(figure: figure_folder.Figure) -> list[Path]:
+def pictures(figure: FigureResults) -> list[Path]:
     """curves, iqm and comparison, each as PNG and SVG, in the figure's folder; curves over every axis asked for.
 
     One of an earlier time that is not drawn again is removed: it would tell of rows that are no more.

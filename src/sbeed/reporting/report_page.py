@@ -16,7 +16,8 @@ from typing import Any
 from urllib.parse import quote
 
 from sbeed.reporting import summary, svg, theory_section
-from sbeed.reporting.figure_folder import RUNS, Figure, Panel, Results, Run
+from sbeed.reporting.figure_folder import RUNS
+from sbeed.reporting.figure_results import FigureResults, PanelResults, Results, RunResult
 from sbeed.reporting.html_tables import table, titled
 from sbeed.reporting.markup import Markup, element, joined
 from sbeed.reporting.number_format import duration, number
@@ -61,7 +62,7 @@ def _digest(text: str) -> str:
 # ------------------------------------------------------------------------------------------------- a figure
 
 
-def _figure(figure: Figure, i: int, at: Path) -> Markup:
+def _figure(figure: FigureResults, i: int, at: Path) -> Markup:
     runs = {(run.id, run.seed): run for run in figure.runs}.values()  # one may be in several panels
     done, seconds = sum(run.over for run in runs), _seconds(runs)
     facts = {
@@ -93,7 +94,7 @@ def _figure(figure: Figure, i: int, at: Path) -> Markup:
     )
 
 
-def _machines(runs: Collection[Run]) -> dict[str, str]:
+def _machines(runs: Collection[RunResult]) -> dict[str, str]:
     """Where runs have ended, how many, and how long those took together: the last command's machine may be another."""
     places = dict.fromkeys(run.machine for run in runs if run.machine)
     words = []
@@ -106,7 +107,7 @@ def _machines(runs: Collection[Run]) -> dict[str, str]:
     return {"machine": "; ".join(words)} if words else {}
 
 
-def _seconds(runs: Iterable[Run]) -> dict[str, float]:
+def _seconds(runs: Iterable[RunResult]) -> dict[str, float]:
     """That each folder's run took, so far if it is not over: once for all members of a population."""
     found: dict[str, float] = {}
     for run in runs:
@@ -114,7 +115,7 @@ def _seconds(runs: Iterable[Run]) -> dict[str, float]:
     return found
 
 
-def _commands(figure: Figure, seconds: Collection[float]) -> dict[str, str]:
+def _commands(figure: FigureResults, seconds: Collection[float]) -> dict[str, str]:
     """The wall time of the figure's commands, unless it is too short for these runs: one on each core, all the time.
 
     Runs may have been made elsewhere and brought here, and then it says nothing of them.
@@ -130,7 +131,7 @@ def _counted(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
-def _views(figure: Figure, i: int) -> Markup:
+def _views(figure: FigureResults, i: int) -> Markup:
     """Switches: the style sheet does the rest."""
 
     def switch(title: str, group: str, options: Mapping[str, str], chosen: str) -> Markup:
@@ -158,7 +159,7 @@ def _legend(labels: Sequence[str]) -> Markup:
     return element("ul", *(element("li", _keyed(label, styles)) for label in labels), class_="labels")
 
 
-def _panel(figure: Figure, panel: Panel) -> Markup:
+def _panel(figure: FigureResults, panel: PanelResults) -> Markup:
     charts = [
         _chart(panel, figure.order(panel), version, axis) for version in summary.VERSIONS for axis in summary.AXES
     ]
@@ -172,7 +173,7 @@ def _panel(figure: Figure, panel: Panel) -> Markup:
     )
 
 
-def _chart(panel: Panel, order: Sequence[str], version: str, axis: str) -> Markup:
+def _chart(panel: PanelResults, order: Sequence[str], version: str, axis: str) -> Markup:
     curves = summary.curves(panel, version, axis)
     view: dict[str, Any] = {"data_version": version, "data_axis": axis}
     if not curves:
@@ -185,7 +186,7 @@ def _chart(panel: Panel, order: Sequence[str], version: str, axis: str) -> Marku
     return svg.chart(curves, svg.styles(order), **words, notes=summary.caveats(panel, axis), **view)
 
 
-def _caveats(panel: Panel, axis: str) -> Markup:
+def _caveats(panel: PanelResults, axis: str) -> Markup:
     """Of curves that are not of all runs to their end."""
     drawn = any(axis in run.curves for run in panel.runs)
     words = "; ".join(f"{label}: {some}" for label, some in summary.caveats(panel, axis).items())
@@ -198,7 +199,7 @@ _FINALS = (
 )
 
 
-def _finals(panel: Panel, styles: Mapping[str, str]) -> Markup:
+def _finals(panel: PanelResults, styles: Mapping[str, str]) -> Markup:
     rows = []
     for label, final in summary.finals(panel).items():
         asked, found = len(final.by_seed), [value for value in final.by_seed.values() if value is not None]
@@ -233,7 +234,7 @@ def _interval(estimate: Estimate) -> str:
 _SCORES = "; a run that diverged has 0. Intervals: 95%, stratified bootstrap."
 
 
-def _comparisons(figure: Figure) -> Iterable[Markup]:
+def _comparisons(figure: FigureResults) -> Iterable[Markup]:
     for one in summary.comparisons(figure):
         styles, title = svg.styles(one.order), f"Runs above a score, {one.title}"
         ends: dict[str, Any] = {"xlim": (0, 1), "ylim": (0, 1)}
@@ -267,7 +268,7 @@ def _chances(one: summary.Comparison, labels: Sequence[str]) -> Markup:
 # ------------------------------------------------------------------------------------------------- what was run
 
 
-def _runs(panel: Panel, folder: Path, at: Path) -> Markup:
+def _runs(panel: PanelResults, folder: Path, at: Path) -> Markup:
     rows = [
         (
             run.label,
@@ -287,14 +288,14 @@ def _runs(panel: Panel, folder: Path, at: Path) -> Markup:
     )
 
 
-def _took(run: Run) -> str:
+def _took(run: RunResult) -> str:
     """The members of a population have no time of their own."""
     if run.seconds is None:
         return "–"
     return duration(run.seconds) + (f" for {run.members} together" if run.members > 1 else "")
 
 
-def _links(run: Run, folder: Path, at: Path) -> Markup:
+def _links(run: RunResult, folder: Path, at: Path) -> Markup:
     if not run.config:
         return joined("not begun")
     place = os.path.relpath(folder / RUNS / run.id, at)
@@ -303,7 +304,7 @@ def _links(run: Run, folder: Path, at: Path) -> Markup:
     return joined(links[0], *(joined(", ", link) for link in links[1:]))
 
 
-def _config(panel: Panel, label: str) -> Markup:
+def _config(panel: PanelResults, label: str) -> Markup:
     run = next((run for run in panel.of(label) if run.config), None)
     if run is None:
         return joined()
@@ -312,7 +313,7 @@ def _config(panel: Panel, label: str) -> Markup:
     return element("details", element("summary", f"{panel.name}, {label}"), element("pre", text, tabindex=0))
 
 
-def _versions(figure: Figure, runs: Collection[Run]) -> Markup:
+def _versions(figure: FigureResults, runs: Collection[RunResult]) -> Markup:
     """Of what the runs have ended with, where they say so; else of the last command, which may have found them done."""
     told = any(run.versions for run in runs)
     counts = Counter(run.versions or "not told" for run in runs if told and run.machine)

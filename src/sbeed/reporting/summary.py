@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sbeed.reporting import stats
-from sbeed.reporting.figure_folder import Figure, Panel, Run
+from sbeed.reporting.figure_results import FigureResults, PanelResults, RunResult
 from sbeed.reporting.stats import Estimate, Series
 
 VERSIONS = {
@@ -18,7 +18,7 @@ THRESHOLDS = np.linspace(0, 1, 101)
 SCORE = "score: 0 is the lowest final return of the figure's runs on the task, 1 the highest"
 
 
-def curves(panel: Panel, version: str, x: str) -> dict[str, Series]:
+def curves(panel: PanelResults, version: str, x: str) -> dict[str, Series]:
     """Of each label that has any, over its seeds."""
     found = {label: [run.curves[x] for run in _behind(panel, label, x)] for label in panel.labels}
     over = {"mean": lambda some: stats.mean_curve(some, stats.PAPER_LEVEL), "iqm": stats.iqm_curve}[version]
@@ -26,7 +26,7 @@ def curves(panel: Panel, version: str, x: str) -> dict[str, Series]:
     return {label: one for label, one in series.items() if len(one.x)}
 
 
-def caveats(panel: Panel, x: str) -> dict[str, str]:
+def caveats(panel: PanelResults, x: str) -> dict[str, str]:
     """Of each label whose curve is not that of all its seeds to their end, in words: why."""
     found = {}
     for label in panel.labels:
@@ -42,7 +42,7 @@ def caveats(panel: Panel, x: str) -> dict[str, str]:
     return found
 
 
-def _behind(panel: Panel, label: str, x: str) -> list[Run]:
+def _behind(panel: PanelResults, label: str, x: str) -> list[RunResult]:
     """Those that are over, where any is: one that has just begun would end the curve where it stands. One that diverged
     does end it there, for a mean of those that are left would flatter."""
     begun = [run for run in panel.of(label) if x in run.curves]
@@ -65,7 +65,7 @@ class Final(NamedTuple):
     iqm: Estimate | None
 
 
-def finals(panel: Panel) -> dict[str, Final]:
+def finals(panel: PanelResults) -> dict[str, Final]:
     found = {}
     for label in panel.labels:
         values = _values(panel, label)
@@ -87,7 +87,7 @@ class Comparison(NamedTuple):
     improvement: Mapping[tuple[str, str], Estimate]  # the chance that the first beats the second
 
 
-def comparisons(figure: Figure) -> list[Comparison]:
+def comparisons(figure: FigureResults) -> list[Comparison]:
     """Over all panels together where each is another task with the same labels, else panel by panel; only of what is
     finished."""
     panels = [panel for panel in figure.panels if any(run.final is not None for run in panel.runs)]
@@ -102,13 +102,13 @@ def comparisons(figure: Figure) -> list[Comparison]:
     ]
 
 
-def _shared(panels: Sequence[Panel]) -> list[str]:
+def _shared(panels: Sequence[PanelResults]) -> list[str]:
     """Labels with several runs in each that are over: one alone tells nothing of chance."""
     labels = dict.fromkeys(label for panel in panels for label in panel.labels)
     return [label for label in labels if all(sum(run.over for run in panel.of(label)) > 1 for panel in panels)]
 
 
-def _by_task(panels: Sequence[Panel]) -> dict[str, np.ndarray]:
+def _by_task(panels: Sequence[PanelResults]) -> dict[str, np.ndarray]:
     """The final returns of all runs on each task, whichever panel shows them."""
     return {
         env: np.concatenate([_values(panel, label) for panel in panels if panel.env == env for label in panel.labels])
@@ -119,7 +119,7 @@ def _by_task(panels: Sequence[Panel]) -> dict[str, np.ndarray]:
 def _compare(
     title: str,
     order: Sequence[str],
-    panels: Sequence[Panel],
+    panels: Sequence[PanelResults],
     labels: Sequence[str],
     returns: Mapping[str, np.ndarray],
 ) -> Comparison:
@@ -133,11 +133,11 @@ def _compare(
     )
 
 
-def _values(panel: Panel, label: str) -> np.ndarray:
+def _values(panel: PanelResults, label: str) -> np.ndarray:
     return np.array([run.final for run in panel.of(label) if run.final is not None])
 
 
-def _scores(panel: Panel, label: str, returns: np.ndarray) -> np.ndarray:
+def _scores(panel: PanelResults, label: str, returns: np.ndarray) -> np.ndarray:
     """A run that diverged is no better than the lowest; left out, it would flatter its label.
 
     returns: of all runs on the task, so that a run has one score in all panels

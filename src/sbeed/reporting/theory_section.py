@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from sbeed.reporting import svg
-from sbeed.reporting.figure_folder import CLAIMS, Results
+from sbeed.reporting.figure_folder import CLAIMS
+from sbeed.reporting.figure_results import Results
 from sbeed.reporting.html_tables import table
 from sbeed.reporting.markup import Markup, element, joined
 from sbeed.reporting.stats import Series

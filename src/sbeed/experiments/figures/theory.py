@@ -1,6 +1,5 @@
 """The figure of the laboratory: four things that the paper says, computed on finite MDPs."""
 
-import csv
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from sbeed.envs.tabular import FiniteMDP, garnets, two_state
 from sbeed.reporting import plots, stats
+from sbeed.reporting.figure_folder import write_theory
 from sbeed.theory import baird
 from sbeed.theory.claims.smoothing_bias import bias
 from sbeed.theory.claims.statistical_error import LENGTHS, error_curve, rate
@@ -20,7 +20,6 @@ from sbeed.theory.solve import algorithm_1
 from sbeed.types import Array, Key
 
 Row = dict[str, Any]  # panel, series, x, y, and lo, hi where y has an interval
-COLUMNS = ("panel", "series", "x", "y", "lo", "hi")
 
 ETAS = (0.0, 0.25, 0.5, 1.0)
 NOISES = tuple(np.linspace(0, 1, 31) ** 1.5)  # denser where the curves bend
@@ -129,12 +128,7 @@ def write(out: Path, seed: int = 0, progress: Callable[[str], None] | None = Non
     """theory.csv, theory.png and theory.svg in `out`."""
     rows = theory_rows(seed, progress)
     out.mkdir(parents=True, exist_ok=True)
-    table = out / "theory.csv"
-    with table.open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        writer.writerows(rows)
-    return [table, *plots.save(plots.theory_figure(rows), out / "theory")]
+    return [write_theory(out, rows), *plots.save(plots.theory_figure(rows), out / "theory")]
 
 
 def _rows(panel: str, series: str, x: Any, y: Any, lo: Any = None, hi: Any = None) -> Iterator[Row]:
