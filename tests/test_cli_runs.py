@@ -1,6 +1,7 @@
 """The commands that train and look at runs: what they leave, what they print, and what they refuse."""
 
 import json
+import os
 import shutil
 import signal
 import sys
@@ -14,7 +15,7 @@ from sbeed import cli
 from sbeed.agents.q_sbeed.config import QConfig
 from sbeed.agents.sbeed.config import SBEEDConfig
 from sbeed.cli.flags import spell_out, switches
-from sbeed.cli.train import chosen
+from sbeed.cli.plan import chosen, read_file
 from sbeed.storage import run_dir
 
 # The same sizes as in test_api: compiled once if both run in one process.
@@ -108,9 +109,27 @@ def test_a_flag_or_a_file_chooses_the_algorithm_and_the_preset(tmp_path):
     (tmp_path / "own.yaml").write_text("agent: pcl\npreset: paper")
     own = ["--config", str(tmp_path / "own.yaml")]
     asked = ([], own, ["--agent=pcl"], [*own, "--agent", "sbeed"], [*own, "--preset=default"], ["--preset", "offline"])
-    assert [chosen(args) for args in asked] == [
+    assert [chosen(args, read_file(args)) for args in asked] == [
         ("sbeed", ""), ("pcl", "paper"), ("pcl", ""), ("sbeed", "paper"), ("pcl", "default"), ("sbeed", "offline"),
     ]  # fmt: skip
+
+
+def test_settings_that_come_through_a_pipe_are_read_once(tmp_path, capsys):
+    ours, theirs = os.pipe()  # `--config <(echo ...)`
+    os.write(theirs, b"lam: 0.1\nadapt_lam: false")
+    os.close(theirs)
+    code, _, err = _train(capsys, tmp_path / "run", "--config", f"/dev/fd/{ours}")
+    os.close(ours)
+    assert (code, err) == (0, "")
+    assert yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["lam"] == 0.1
+
+
+def test_an_environment_is_described_once(tmp_path, capsys, monkeypatch):
+    made, make = [], gymnasium.make
+    monkeypatch.setattr(gymnasium, "make", lambda name, **asked: made.append(name) or make(name, **asked))
+    code, _, _ = _train(capsys, tmp_path / "run")
+    assert code == 0
+    assert len(made) == 3  # to describe it, to learn in and to evaluate in
 
 
 def test_a_file_of_settings_of_the_other_form_is_read_with_its_preset(tmp_path, capsys):

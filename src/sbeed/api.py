@@ -302,7 +302,7 @@ class Algorithm:
             behaviour = None
         elif not callable(behaviour):
             raise ValueError(f"behaviour: must be 'current', an agent or a function, got {behaviour!r}")
-        shared = {"noise": task.noise, "eval_env": eval_env, "behaviour": behaviour}
+        shared = {"spec": task.spec, "noise": task.noise, "eval_env": eval_env, "behaviour": behaviour}
         return Trainer(self.agent, env, self.config, seeds=[self.seed], **shared)
 
     def _training(self) -> Trainer:

@@ -19,10 +19,11 @@ from sbeed.cli.figure import Figure
 from sbeed.cli.fit import fit_command
 from sbeed.cli.flags import spell_out, switches
 from sbeed.cli.inspect import Inspect
+from sbeed.cli.plan import check_flags, chosen, read_file
 from sbeed.cli.report import Report
 from sbeed.cli.runs import Eval, Plot, Video
 from sbeed.cli.theory import Theory
-from sbeed.cli.train import Resume, Train, check_flags, chosen, with_flags_of
+from sbeed.cli.train import Resume, Train, with_flags_of
 from sbeed.cli.tune import Tune
 from sbeed.training.interrupt import Terminated
 
@@ -77,14 +78,16 @@ def main(args: Sequence[str] | None = None) -> None:
 
 def _parse(args: list[str]) -> Callable[[], int]:
     """The chosen command with its fields; wrong input becomes one line instead of tyro's box."""
-    (agent, preset), complaint = chosen(args), io.StringIO()
-    if args and args[0] in ("train", "fit", "tune"):
+    asks, complaint = bool(args) and args[0] in ("train", "fit", "tune"), io.StringIO()
+    file = read_file(args) if asks else {}
+    agent, preset = chosen(args, file)
+    if asks:
         check_flags(agent, preset, args)
     args = spell_out(args, switches(config_of(agent, preset)))
     commands: dict[str, Callable[..., Any]] = {
-        "train": with_flags_of(agent, preset, Train),
+        "train": with_flags_of(agent, preset, Train, file),
         "fit": fit_command(agent, preset),
-        "tune": with_flags_of(agent, preset, Tune),
+        "tune": with_flags_of(agent, preset, Tune, file),
         **COMMANDS,
     }
     try:

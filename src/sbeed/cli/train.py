@@ -1,48 +1,26 @@
 """`sbeed train`: every setting is a flag, and a key of a YAML or JSON file."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields, make_dataclass
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, make_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 import tyro
 
-from sbeed.agents.configs import FORMS, check_names, config_of
-from sbeed.agents.knobs import check_ranges, knob, with_fields
-from sbeed.cli.console import DIVERGED, ENVIRONMENT_FAULT, UserError, complaints, require
-from sbeed.cli.flags import dashed, flags_of, given
+from sbeed.agents.configs import config_of
+from sbeed.cli.console import DIVERGED, ENVIRONMENT_FAULT, complaints, require
+from sbeed.cli.flags import flags_of, given
+from sbeed.cli.plan import Plan, RunSettings, plan_of, told_by_flag
 
 if TYPE_CHECKING:
     from sbeed.storage.run_dir import Row, RunDir
 
 
-@dataclass(frozen=True)
-class Plan:
-    """The settings of a run that are not the algorithm's."""
-
-    env: str = knob("", "a Gymnasium id such as Hopper-v5, or jax:pendulum, jax:cartpole, jax:lqr")
-    agent: str = knob("sbeed", f"the algorithm: {', '.join(FORMS)}")
-    preset: str = knob(
-        "default",
-        "the settings to start from: default (recommended), offline and paper-on-policy (sbeed), paper (all but sac), "
-        "npg (trpo)",
-    )
-    steps: int = knob(1_000_000, "environment steps of each agent, exactly", low=1)
-    seed: int = knob(0, "seed of the first agent", low=0)
-    seeds: int = knob(1, "agents trained side by side, with the seeds that follow", low=1, high=1000)
-    noise: float = knob(0.0, "standard deviation of noise on every transition of a Gymnasium environment", low=0)
-    evaluate_every: int = knob(20_000, "steps between evaluations", low=1)
-    episodes: int = knob(5, "episodes of each evaluation", low=1)
-    final_episodes: int = knob(20, "episodes of the last one", low=1)
-    checkpoint_every: int = knob(20_000, "steps between checkpoints, from which `sbeed resume` goes on; 0: none", low=0)
-
-
 if TYPE_CHECKING:
     PlanFlags: TypeAlias = Any
 else:
-    PlanFlags = flags_of(Plan, "What to train, for how long, and how often to look.", show_defaults=True)
+    PlanFlags = flags_of(RunSettings, "What to train, for how long, and how often to look.", show_defaults=True)
 
 
 @dataclass(frozen=True)
@@ -58,43 +36,25 @@ class Asking:
     workers: int = 0
     """Processes that step the environments; 0: this one."""
 
-    def merged(self) -> tuple[Plan, dict[str, Any]]:
-        """Fields of the algorithm's config are left for the preset to be known."""
-        from sbeed.storage.run_dir import read_named_config
+    file: ClassVar[Mapping[str, Any]] = {}  # what --config holds (`with_flags_of`)
 
-        with complaints(ValueError, OSError):
-            file = read_named_config(self.config) if self.config is not None else {}
-        names = {f.name for f in fields(Plan)}
-        merged = {**file, **given(self.plan), **given(self.settings)}
+    def merged(self) -> Plan:
+        """Fields of the algorithm's config are left for the preset to be known."""
         with self.complaints(ValueError):
-            plan = with_fields(Plan(), {name: value for name, value in merged.items() if name in names})
-            check_ranges(plan)
-            if plan.agent not in FORMS:
-                raise ValueError(f"agent: must be one of {', '.join(FORMS)}, got {plan.agent!r}")
-            changes = {name: value for name, value in merged.items() if name not in names}
-            check_names(plan.agent, plan.preset, changes)
-            check_ranges(with_fields(config_of(plan.agent, plan.preset)(), changes))
-        require("--env", plan.env != "", "name an environment, such as Pendulum-v1")
+            plan = plan_of(RunSettings(), {**self.file, **given(self.plan), **given(self.settings)})
+        require("--env", plan.settings.env != "", "name an environment, such as Pendulum-v1")
         check_workers(self.workers)
-        return plan, changes
+        return plan
 
     def check_env(self, env: str) -> None:
-        """A file imports no module; who names it by a flag may."""
+        """A file imports no module; a flag may."""
         from sbeed.envs.task import check_imports_nothing
 
         if "env" not in given(self.plan):
             check_imports_nothing(env, "--env")
 
-    @contextlib.contextmanager
-    def complaints(self, *kinds: type[Exception]) -> Iterator[None]:
-        """Complaints about a setting that came by a flag name the flag."""
-        try:
-            with complaints(*kinds):
-                yield
-        except UserError as error:
-            name, colon, rest = str(error).partition(": ")
-            by_flag = name in given(self.plan) or name in given(self.settings)
-            raise UserError(f"--{dashed(name)}: {rest}" if colon and by_flag else str(error), error.code) from None
+    def complaints(self, *kinds: type[Exception]) -> contextlib.AbstractContextManager[None]:
+        return told_by_flag((self.plan, self.settings), *kinds)
 
 
 @dataclass(frozen=True)
@@ -102,26 +62,24 @@ class Train(Asking):
     """Train agents; leaves their final models, config.yaml, metrics.jsonl, TensorBoard events and a learning curve."""
 
     def __call__(self) -> int:
-        plan, changes = self.merged()
-        return new_run(self.out, lambda run: self._record(run, plan, changes))
+        plan = self.merged()
+        return new_run(self.out, lambda run: self._record(run, plan))
 
-    def _record(self, run: "RunDir", plan: Plan, changes: dict[str, Any]) -> "list[Row]":
+    def _record(self, run: "RunDir", plan: Plan) -> "list[Row]":
         from gymnasium.error import Error as GymnasiumError
         from jax.errors import JaxRuntimeError
 
         from sbeed.envs.task import read_task
         from sbeed.training.progress_bar import progress_bar
-        from sbeed.training.run import RunSpec, make_trainer
+        from sbeed.training.run import make_trainer
         from sbeed.training.session import record
 
-        asked = asdict(plan)
-        first, count = asked.pop("seed"), asked.pop("seeds")
-        spec = RunSpec(**asked, fields=changes)
+        spec = plan.spec()
         wrong = (ValueError, GymnasiumError, ImportError, JaxRuntimeError)  # the last: out of memory
         with faults(), self.complaints(*wrong):  # the first reset is made here
             self.check_env(spec.env)
             task = read_task(spec.env, spec.noise)
-            trainer = make_trainer(spec, seeds=range(first, first + count), workers=self.workers)
+            trainer = make_trainer(spec, task, seeds=plan.seeds, workers=self.workers)
         with contextlib.closing(trainer), faults(), progress_bar(trainer, spec.steps) as show:
             return record(run, spec, trainer, task, on_progress=lambda _: show())
 
@@ -213,40 +171,13 @@ def print_scores(rows: "list[Row]") -> None:
             print(f"seed {row['seed']}: return {row['return']:.1f} +- {row['return_std']:.1f}")
 
 
-def with_flags_of(agent: str, preset: str, command: type[Asking]) -> type[Asking]:
-    """The command with the flags of that algorithm's preset."""
+def with_flags_of(agent: str, preset: str, command: type[Asking], file: Mapping[str, Any]) -> type[Asking]:
+    """The command with the flags of that algorithm's preset, and what --config holds."""
     flags = flags_of(
         config_of(agent, preset),
         f"The settings of {agent}, as keys with underscores; those not given are the preset's.",
         show_defaults=False,
     )
     settings = ("settings", Annotated[flags, tyro.conf.OmitArgPrefixes])
-    about = {"__doc__": command.__doc__}
-    return make_dataclass(command.__name__, [settings], bases=(command,), frozen=True, namespace=about)
-
-
-def chosen(args: Sequence[str]) -> tuple[str, str]:
-    """The algorithm and the preset that flags name, or the file of --config: the other flags are theirs.
-
-    A preset that is not named is "". Complaints come later.
-    """
-    words = [part for arg in args for part in arg.split("=", 1)]
-    named, file = dict(pairwise(words)), {}
-    if "--config" in named:
-        from sbeed.storage.run_dir import read_named_config
-
-        with contextlib.suppress(ValueError, OSError):
-            file = read_named_config(Path(named["--config"]))
-    agent, preset = (named.get(f"--{name}", file.get(name)) for name in ("agent", "preset"))
-    return agent if isinstance(agent, str) and agent in FORMS else "sbeed", preset if isinstance(preset, str) else ""
-
-
-def check_flags(agent: str, preset: str, args: Sequence[str]) -> None:
-    """Complains of a flag that another form of the agent has: the parser knows those of the chosen one alone."""
-    for arg in args:
-        name = arg.partition("=")[0].removeprefix("--").replace("-", "_")
-        if arg.startswith("--"):
-            try:
-                check_names(agent, preset, [name, name.removeprefix("no_")])
-            except ValueError as error:
-                raise UserError(f"{arg.partition('=')[0]}: {str(error).partition(': ')[2]}") from None
+    more = {"__doc__": command.__doc__, "file": file}
+    return make_dataclass(command.__name__, [settings], bases=(command,), frozen=True, namespace=more)

@@ -1,6 +1,6 @@
 """`sbeed tune`: which values of which fields make a run best."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -37,34 +37,31 @@ class Tune(Asking):
         require("--trials", 1 <= self.trials <= 100_000, f"must lie in 1..100000, got {self.trials}")
         require("tune", find_spec("optuna") is not None, "needs optuna: pip install 'sbeed[tune]'")
         require("--over", self.over != (), "name at least one field and its values, such as lam=0.001..0.1")
-        plan, changes = self.merged()
+        plan = self.merged()
         why = "must be at least 1: runs that are broken off go on from their checkpoints"
-        require("--checkpoint-every", plan.checkpoint_every > 0, why)
+        require("--checkpoint-every", plan.settings.checkpoint_every > 0, why)
         from gymnasium.error import Error as GymnasiumError
 
         from sbeed.experiments import search
         from sbeed.experiments.progress_bars import bars
         from sbeed.experiments.space import fields_of, paper_space, read_space
         from sbeed.storage.lock import locked
-        from sbeed.training.run import RunSpec
 
-        asked = asdict(plan)
-        first, count = asked.pop("seed"), asked.pop("seeds")
-        base, seeds = RunSpec(**asked, fields=changes), range(first, first + count)
+        base, seeds = plan.spec(), plan.seeds
         with self.complaints(ValueError, GymnasiumError, ImportError):
             self.check_env(base.env)
             search.check(base)
             space = (
-                read_space(plan.agent, plan.preset, self.over)
+                read_space(base.agent, base.preset, self.over)
                 if self.over
-                else paper_space(plan.agent, plan.preset, partial(search.goes_with, base))
+                else paper_space(base.agent, base.preset, partial(search.goes_with, base))
             )
             require(
                 "--over",
                 len(space) > 0,
-                f"is needed: nothing of the paper's grids is a setting of {plan.agent}'s {plan.preset}",
+                f"is needed: nothing of the paper's grids is a setting of {base.agent}'s {base.preset}",
             )
-            both = set(fields_of(dict.fromkeys(space))) & set(changes)
+            both = set(fields_of(dict.fromkeys(space))) & set(plan.changes)
             require("--over", not both, f"{', '.join(both)}: is searched and set at the same time")
         make_directory("--out", self.out)
         with (

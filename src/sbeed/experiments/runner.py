@@ -178,10 +178,10 @@ def check_settings(tasks: Iterable[Task]) -> None:
 
 
 def _config(spec: RunSpec) -> dict[str, Any]:
-    return plain_fields(configured(spec.agent, spec.preset, _env_spec(spec.env, spec.noise), spec.fields))
+    return plain_fields(configured(spec.agent, spec.preset, env_spec(spec.env, spec.noise), spec.fields))
 
 
-_env_spec = cache(spec_of)  # which makes an environment
+env_spec = cache(spec_of)  # which makes an environment
 
 
 class _Earlier(NamedTuple):

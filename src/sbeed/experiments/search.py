@@ -17,7 +17,6 @@ import yaml
 from optuna.trial import TrialState
 
 from sbeed.agents.registry import configured, find
-from sbeed.envs.task import spec_of
 from sbeed.experiments import runner
 from sbeed.experiments.executors import Executor, Task
 from sbeed.experiments.journal import open_journal
@@ -207,7 +206,7 @@ class Search:
 
 def check(spec: RunSpec) -> None:
     """A ValueError in one line for fields that do not go together."""
-    env = spec_of(spec.env, spec.noise)
+    env = runner.env_spec(spec.env, spec.noise)
     find(spec.agent).check(configured(spec.agent, spec.preset, env, spec.fields), env)
 
 

@@ -76,7 +76,7 @@ def _finish(path: Path, run: Run) -> str:
                 pursue(place, env=run.spec.env, workers=_workers(run), on_progress=hear)
             else:
                 task = read_task(run.spec.env, run.spec.noise)
-                with closing(make_trainer(run.spec, seeds=run.seeds, workers=_workers(run))) as trainer:
+                with closing(make_trainer(run.spec, task, seeds=run.seeds, workers=_workers(run))) as trainer:
                     record(place, run.spec, trainer, task, on_progress=hear)
     except FloatingPointError as error:
         path.mkdir(exist_ok=True)  # of one that has nothing to show nothing is left

@@ -11,7 +11,7 @@ import numpy as np
 
 from sbeed.agents.registry import configured, find
 from sbeed.data.dataset import Dataset
-from sbeed.envs.task import spec_of
+from sbeed.envs.task import Task, spec_of
 from sbeed.training.lapack_threads import lapack_on_one_thread
 from sbeed.training.trainer import Trainer, Variant
 
@@ -53,6 +53,7 @@ class RunSpec:
 
 def make_trainer(
     spec: RunSpec,
+    task: Task | None = None,
     *,
     seeds: Sequence[int] = (0,),
     variants: Sequence[Variant] | None = None,
@@ -61,7 +62,8 @@ def make_trainer(
 ) -> Trainer:
     """Everything that can be wrong with a run is a ValueError here, before anything is written or started.
 
-    dataset: the one that the run learns from, if it learns from one.
+    task: the description of its environment, if it was made already. dataset: the one that the run learns from, if it
+    learns from one.
     """
     for name in ("steps", "evaluate_every", "episodes", "final_episodes"):
         if getattr(spec, name) < 1:
@@ -75,8 +77,10 @@ def make_trainer(
         if spec.data not in (None, trainer.data):
             raise ValueError(f"data: the run learns from the dataset {spec.data}, this is {trainer.data}")
         return trainer
-    config = configured(spec.agent, spec.preset, spec_of(spec.env, spec.noise), spec.fields)
-    return Trainer(agent, spec.env, config, seeds=seeds, variants=variants, workers=workers, noise=spec.noise)
+    seen = task.spec if task is not None else spec_of(spec.env, spec.noise)
+    config = configured(spec.agent, spec.preset, seen, spec.fields)
+    made: dict[str, Any] = {"seeds": seeds, "variants": variants, "workers": workers, "noise": spec.noise, "spec": seen}
+    return Trainer(agent, spec.env, config, **made)
 
 
 def in_rounds(updates: int, config: Any) -> int:

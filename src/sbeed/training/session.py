@@ -264,7 +264,7 @@ def pursue(
         raise ValueError(f"data: the run learns from {'an environment' if spec.data is None else 'a dataset: name it'}")
     dataset = None if data is None else load_dataset(data)
     task = read_task(spec.env, spec.noise) if dataset is None else dataset.task(spec.env or None)
-    made = make_trainer(spec, seeds=seeds, workers=workers, dataset=dataset)
+    made = make_trainer(spec, task, seeds=seeds, workers=workers, dataset=dataset)
     with closing(made) as trainer, ExitStack() as stack:
         past = restore(run, trainer, at=at, restart_episodes=restart_episodes)
         show: Callable[[], None] = lambda: None
