@@ -1,7 +1,10 @@
 """What every agent is to the rest of the house: pure functions on a config, a state and a replay."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Any, NamedTuple
+
+import jax
 
 from sbeed.data.replay import Replay
 from sbeed.models.policies import Policy
@@ -33,3 +36,10 @@ class Agent(NamedTuple):
         if name not in self.presets:
             raise ValueError(f"preset: must be one of {', '.join(self.presets)}, got {name!r}")
         return self.presets[name](spec)
+
+
+def traced_floats(config: type) -> type:
+    """Decorates a config: its float fields may be traced, so that members may differ in them; the rest is static."""
+    floats = [f.name for f in fields(config) if f.type in (float, "float")]
+    static = [f.name for f in fields(config) if f.name not in floats]
+    return jax.tree_util.register_dataclass(config, data_fields=floats, meta_fields=static)

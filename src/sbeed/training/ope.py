@@ -15,7 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from sbeed.agents.players import cloned, follow, make_policy, optimizer, stepped
+from sbeed.agents.shared.policies import cloned, make_policy
+from sbeed.agents.shared.steps import follow, optimizer, stepped
 from sbeed.data.dataset import Dataset
 from sbeed.models.nets import MLP
 from sbeed.models.policies import Finite, Policy

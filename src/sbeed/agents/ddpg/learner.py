@@ -7,11 +7,13 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from sbeed.agents import scales
+from sbeed.agents.base import traced_floats
 from sbeed.agents.ddpg.config import DDPGConfig
 from sbeed.agents.knobs import check_ranges
-from sbeed.agents.players import make_policy, optimizer, traced_floats, with_bandwidth
-from sbeed.agents.scales import Scales
+from sbeed.agents.shared import running_scales
+from sbeed.agents.shared.policies import make_policy, with_bandwidth
+from sbeed.agents.shared.running_scales import Scales
+from sbeed.agents.shared.steps import optimizer
 from sbeed.data.replay import Replay, sample
 from sbeed.models.critics import Critic
 from sbeed.models.features import median_bandwidth
@@ -60,14 +62,14 @@ def init(config: DDPGConfig, spec: EnvSpec, key: Key) -> Learner:
     Q = Critic(spec, hidden=config.hidden, activation=config.activation, twins=1, key=k_Q, last_scale=0.01)
     each = {"pi": pi, "Q": Q}
     opt = {name: optimizer("adam", 0.0).init(eqx.filter(p, eqx.is_array)) for name, p in each.items()}
-    return Learner(pi, pi, Q, Q, scales.init(spec.observation_size), opt, jnp.zeros((), jnp.int32))
+    return Learner(pi, pi, Q, Q, running_scales.init(spec.observation_size), opt, jnp.zeros((), jnp.int32))
 
 
 def prepare(config: DDPGConfig, spec: EnvSpec, state: Learner, replay: Replay, key: Key) -> Learner:
     """Once, with the warm-up's data: the normalisers' first statistics and the bandwidth of random features."""
     batch = jax.tree.map(lambda x: x[:, 0], sample(replay, key, 4096, 1))
-    state = state._replace(scales=scales.begin(config, state.scales, batch.obs, replay))
-    pi = with_bandwidth(state.pi, median_bandwidth(scales.scaled(config, state.scales, batch).obs))
+    state = state._replace(scales=running_scales.begin(config, state.scales, batch.obs, replay))
+    pi = with_bandwidth(state.pi, median_bandwidth(running_scales.scaled(config, state.scales, batch).obs))
     return state._replace(pi=pi, pi_slow=pi)
 
 
@@ -78,4 +80,4 @@ def noisy(config: DDPGConfig, pi: Gaussian | LinearGaussian) -> NoisyMean:
 
 def actor(config: DDPGConfig, state: Learner) -> Policy:
     """Who collects; and, by its mode, who is evaluated and predicts."""
-    return scales.acting(config, state.scales, noisy(config, state.pi))
+    return running_scales.acting(config, state.scales, noisy(config, state.pi))

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from sbeed.agents.dual_ac.config import DualACConfig
-from sbeed.agents.rounds import paper_setting
+from sbeed.agents.shared.on_policy import paper_setting
 from sbeed.types import EnvSpec
 
 

@@ -10,9 +10,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from sbeed.agents import scales
 from sbeed.agents.base import Agent
-from sbeed.agents.players import follow, stepped
 from sbeed.agents.q_sbeed import dual as duals
 from sbeed.agents.q_sbeed import equations
 from sbeed.agents.q_sbeed.config import QConfig
@@ -29,6 +27,8 @@ from sbeed.agents.q_sbeed.learner import (
 )
 from sbeed.agents.q_sbeed.presets import PRESETS
 from sbeed.agents.sbeed.equations import L_eta, value_bound
+from sbeed.agents.shared import running_scales as scales
+from sbeed.agents.shared.steps import follow, stepped
 from sbeed.data.replay import Replay, sample
 from sbeed.models.policies import Policy
 from sbeed.models.q_net import ActionValues, Statistics

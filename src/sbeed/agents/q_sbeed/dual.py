@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from sbeed.agents.players import optimizer, stepped
 from sbeed.agents.q_sbeed.config import QConfig
+from sbeed.agents.shared.steps import optimizer, stepped
 from sbeed.models.nets import MLP
 from sbeed.ops.linalg import ridge_solve
 from sbeed.types import Array, EnvSpec, Key

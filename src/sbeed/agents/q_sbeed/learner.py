@@ -7,13 +7,14 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from sbeed.agents import scales
+from sbeed.agents.base import traced_floats
 from sbeed.agents.knobs import check_ranges
-from sbeed.agents.players import cloned, make_policy, traced_floats
 from sbeed.agents.q_sbeed import dual as duals
 from sbeed.agents.q_sbeed.config import QConfig
 from sbeed.agents.q_sbeed.policy import PolicyOfQ
-from sbeed.agents.scales import Scales
+from sbeed.agents.shared import running_scales as scales
+from sbeed.agents.shared.policies import cloned, make_policy
+from sbeed.agents.shared.running_scales import Scales
 from sbeed.data.replay import Replay, sample
 from sbeed.models.policies import Categorical, Policy
 from sbeed.models.q_net import ActionValues

@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import optax
 
 from sbeed.agents.base import Agent
-from sbeed.agents.players import follow, optimizer, stepped
 from sbeed.agents.sac import equations
 from sbeed.agents.sac.config import SACConfig
 from sbeed.agents.sac.learner import Learner, actor, check, init, prepare
 from sbeed.agents.sac.presets import PRESETS
+from sbeed.agents.shared.steps import follow, optimizer, stepped
 from sbeed.data.replay import Replay, sample
 from sbeed.models.critics import Critic
 from sbeed.models.policies import Policy

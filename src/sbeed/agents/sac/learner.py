@@ -7,9 +7,11 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from sbeed.agents.base import traced_floats
 from sbeed.agents.knobs import check_ranges
-from sbeed.agents.players import make_policy, optimizer, traced_floats
 from sbeed.agents.sac.config import SACConfig
+from sbeed.agents.shared.policies import make_policy
+from sbeed.agents.shared.steps import optimizer
 from sbeed.data.replay import Replay
 from sbeed.models.critics import Critic
 from sbeed.models.policies import Policy

@@ -12,14 +12,15 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from sbeed.agents import scales
 from sbeed.agents.base import Agent
-from sbeed.agents.players import encoded, follow, kl_step, stepped
 from sbeed.agents.sbeed import dual as duals
 from sbeed.agents.sbeed import equations
 from sbeed.agents.sbeed.config import SBEEDConfig
 from sbeed.agents.sbeed.learner import Learner, actor, check, init, optimizer, prepare
 from sbeed.agents.sbeed.presets import PCL_PRESETS, PRESETS
+from sbeed.agents.shared import running_scales
+from sbeed.agents.shared.policies import encoded
+from sbeed.agents.shared.steps import follow, kl_step, stepped
 from sbeed.data.replay import Replay, sample
 from sbeed.models.nets import MLP
 from sbeed.models.policies import Finite, Policy
@@ -74,7 +75,7 @@ def _rescaled(config: SBEEDConfig, state: Learner, replay: Replay) -> Learner:
 
     Another scale of observations is another policy, behind the back of the cap on pi's steps: the sharper pi, the more.
     """
-    moved = scales.observe(config, state.scales, replay)
+    moved = running_scales.observe(config, state.scales, replay)
     young = state.iteration < config.scale_rounds
     observations = jax.tree.map(partial(jnp.where, young), moved.observations, state.scales.observations)
     return state._replace(scales=moved._replace(observations=observations))
@@ -83,7 +84,7 @@ def _rescaled(config: SBEEDConfig, state: Learner, replay: Replay) -> Learner:
 def _batch(config: SBEEDConfig, state: Learner, replay: Replay, key: Key, starts: int, among: int | None) -> Transition:
     """Segments with `starts` starts between them, on the learner's own scale."""
     count = max(1, starts // config.length) if config.all_starts else starts
-    return scales.scaled(config, state.scales, sample(replay, key, count, config.length, among))
+    return running_scales.scaled(config, state.scales, sample(replay, key, count, config.length, among))
 
 
 # ------------------------------------------------------------------------------------------------- one update

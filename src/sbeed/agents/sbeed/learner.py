@@ -7,12 +7,13 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from sbeed.agents import players, scales
+from sbeed.agents.base import traced_floats
 from sbeed.agents.knobs import check_ranges
-from sbeed.agents.players import encoded, make_policy, traced_floats, with_bandwidth
 from sbeed.agents.sbeed import dual as duals
 from sbeed.agents.sbeed.config import SBEEDConfig
-from sbeed.agents.scales import Scales
+from sbeed.agents.shared import running_scales, steps
+from sbeed.agents.shared.policies import encoded, make_policy, with_bandwidth
+from sbeed.agents.shared.running_scales import Scales
 from sbeed.data.replay import Replay, sample
 from sbeed.models.features import median_bandwidth
 from sbeed.models.nets import MLP
@@ -90,14 +91,14 @@ def init(config: SBEEDConfig, spec: EnvSpec, key: Key) -> Learner:
     opt = {name: optimizer(config, 0.0).init(eqx.filter(p, eqx.is_array)) for name, p in each.items()}
     prior = None if config.prior == "uniform" else pi
     zero, rounds = jnp.zeros((), jnp.float32), jnp.zeros((), jnp.int32)
-    return Learner(pi, V, V, prior, dual, log_lam, zero, scales.init(spec.observation_size), opt, rounds)
+    return Learner(pi, V, V, prior, dual, log_lam, zero, running_scales.init(spec.observation_size), opt, rounds)
 
 
 def prepare(config: SBEEDConfig, spec: EnvSpec, state: Learner, replay: Replay, key: Key) -> Learner:
     """Once, with the first data: the normalisers' statistics and the bandwidth of random features."""
     batch = jax.tree.map(lambda x: x[:, 0], sample(replay, key, 4096, 1))
-    state = state._replace(scales=scales.begin(config, state.scales, batch.obs, replay))
-    obs = scales.scaled(config, state.scales, batch).obs
+    state = state._replace(scales=running_scales.begin(config, state.scales, batch.obs, replay))
+    obs = running_scales.scaled(config, state.scales, batch).obs
     pi = with_bandwidth(state.pi, median_bandwidth(obs))
     state = state._replace(pi=pi, prior=None if state.prior is None else pi)
     if state.dual is None:
@@ -109,8 +110,8 @@ def prepare(config: SBEEDConfig, spec: EnvSpec, state: Learner, replay: Replay, 
 
 def actor(config: SBEEDConfig, state: Learner) -> Policy:
     """The policy that collects, is evaluated and predicts: pi, on observations normalised as it is used to."""
-    return scales.acting(config, state.scales, state.pi)
+    return running_scales.acting(config, state.scales, state.pi)
 
 
 def optimizer(config: SBEEDConfig, step_size: Scalar) -> optax.GradientTransformation:
-    return players.optimizer(config.optimizer, step_size, config.max_grad_norm)
+    return steps.optimizer(config.optimizer, step_size, config.max_grad_norm)

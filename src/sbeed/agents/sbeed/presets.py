@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from sbeed.agents.rounds import CHUNK, STEP, TRAJECTORIES, room_for_trajectories
 from sbeed.agents.sbeed.config import SBEEDConfig
+from sbeed.agents.shared.on_policy import CHUNK, STEP, TRAJECTORIES, capacity_for_trajectories
 from sbeed.types import EnvSpec
 
 
@@ -48,7 +48,7 @@ def paper(spec: EnvSpec) -> SBEEDConfig:
 
 def paper_on_policy(spec: EnvSpec) -> SBEEDConfig:
     """The appendix's other setting: each round has 52 trajectories of the current policy, and forgets them."""
-    room = room_for_trajectories(spec)
+    room = capacity_for_trajectories(spec)
     return replace(
         paper(spec),
         on_policy=True,

@@ -6,7 +6,7 @@ Floats may be traced, so that members of a population may differ in them; all ot
 from dataclasses import dataclass
 
 from sbeed.agents.knobs import knob
-from sbeed.agents.round_config import RoundConfig
+from sbeed.agents.shared.on_policy_config import RoundConfig
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from sbeed.agents.rounds import paper_setting
+from sbeed.agents.shared.on_policy import paper_setting
 from sbeed.agents.trpo.config import TRPOConfig
 from sbeed.types import EnvSpec
 

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sbeed.agents.baseline import passes, value
 from sbeed.agents.dual_ac.agent import DUAL_AC
 from sbeed.agents.dual_ac.config import DualACConfig
-from sbeed.agents.rounds import check
+from sbeed.agents.shared.baseline import passes, value
+from sbeed.agents.shared.on_policy import check
 from sbeed.agents.trpo.agent import TRPO
 from sbeed.agents.trpo.config import TRPOConfig
 from sbeed.data import replay as ring

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from sbeed.agents.players import optimizer
-from sbeed.agents.round_config import RoundConfig
+from sbeed.agents.shared.on_policy_config import RoundConfig
+from sbeed.agents.shared.steps import optimizer
 from sbeed.models.features import FourierFeatures
 from sbeed.models.nets import MLP
 from sbeed.ops.linalg import ridge_solve

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from sbeed.agents import scales
+from sbeed.agents.shared import running_scales
 from sbeed.data import replay as ring
 from sbeed.models.features import FourierFeatures
 from sbeed.models.nets import MLP
@@ -26,12 +26,12 @@ LOG_STD = jnp.full(2, -2.0, jnp.float32)
 
 def rescaled():
     """Scales before and after a round of states with another mean and deviation, and the replay that has them."""
-    old = scales.init(3)
+    old = running_scales.init(3)
     old = old._replace(observations=old.observations.update(jax.random.normal(jax.random.key(1), (4096, 3))))
     obs = 2 * jax.random.normal(jax.random.key(2), (1024, 3), jnp.float32) + 1
     path = Transition(obs, jnp.zeros((1024, 2)), jnp.zeros(1024), obs, jnp.zeros(1024, bool), jnp.zeros(1024, bool))
     replay = ring.insert(ring.empty(SPEC, 1024), path)
-    return old, scales.observe(CONFIG, old, replay), replay
+    return old, running_scales.observe(CONFIG, old, replay), replay
 
 
 def moved(pi, other, old, new, replay):
@@ -43,7 +43,7 @@ def test_a_policy_of_random_features_does_on_new_scales_what_it_did():
     phi = eqx.tree_at(lambda f: f.bandwidth, FourierFeatures(3, 100, key=jax.random.key(3)), jnp.float32(3))
     pi = LinearGaussian(phi, 0.3 * jax.random.normal(jax.random.key(4), (phi.size, 2)), LOG_STD)
     slow = LinearGaussian(phi, 0.3 * jax.random.normal(jax.random.key(5), (phi.size, 2)), LOG_STD)
-    carried = scales.carried(CONFIG, old, new, (pi, slow), replay)
+    carried = running_scales.carried(CONFIG, old, new, (pi, slow), replay)
     for before, after in zip((pi, slow), carried):
         assert moved(before, before, old, new, replay) > 1
         assert moved(before, after, old, new, replay) < 0.02 * moved(before, before, old, new, replay)
@@ -52,4 +52,4 @@ def test_a_policy_of_random_features_does_on_new_scales_what_it_did():
 def test_networks_stay_as_they_are():
     old, new, replay = rescaled()
     pi = Gaussian(MLP((3, 8, 2), key=jax.random.key(6), activation="tanh"), LOG_STD)
-    assert scales.carried(CONFIG, old, new, (pi,), replay) == (pi,)
+    assert running_scales.carried(CONFIG, old, new, (pi,), replay) == (pi,)

@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from sbeed.agents import scales
 from sbeed.agents.knobs import check_ranges
-from sbeed.agents.players import make_policy, with_bandwidth
-from sbeed.agents.round_config import RoundConfig
-from sbeed.agents.scales import Scales
+from sbeed.agents.shared import running_scales
+from sbeed.agents.shared.on_policy_config import RoundConfig
+from sbeed.agents.shared.policies import make_policy, with_bandwidth
+from sbeed.agents.shared.running_scales import Scales
 from sbeed.data.replay import Replay, held, newest
 from sbeed.models.features import median_bandwidth
 from sbeed.models.policies import Policy
@@ -30,12 +30,12 @@ def paper_setting(spec: EnvSpec) -> dict[str, Any]:
         V="linear",
         steps_per_iteration=CHUNK,
         trajectories_per_iteration=TRAJECTORIES,
-        replay_capacity=room_for_trajectories(spec),
+        replay_capacity=capacity_for_trajectories(spec),
         **STEP,
     )
 
 
-def room_for_trajectories(spec: EnvSpec) -> int:
+def capacity_for_trajectories(spec: EnvSpec) -> int:
     return TRAJECTORIES * (spec.time_limit or 1_000) + CHUNK
 
 
@@ -65,8 +65,8 @@ def begin(
     config: RoundConfig, known: Scales, models: tuple[Any, ...], replay: Replay
 ) -> tuple[Scales, tuple[Any, ...]]:
     """Once, with the first round: the normalisers' first statistics and the bandwidths of random features."""
-    known = scales.observe(config, known, replay)
-    states = spread(scales.scaled(config, known, newest(replay, replay.capacity)).obs, replay.size)
+    known = running_scales.observe(config, known, replay)
+    states = spread(running_scales.scaled(config, known, newest(replay, replay.capacity)).obs, replay.size)
     width = median_bandwidth(states)
     return known, tuple(with_bandwidth(model, width) for model in models)
 
@@ -89,5 +89,5 @@ def end(config: RoundConfig, old: Scales, models: tuple[Any, ...], replay: Repla
     """The scales take the round in, last: the round's policy is the one that acted in it. The models say on them what
     they said before.
     """
-    moved = scales.observe(config, old, replay)
-    return moved, tuple(scales.carried(config, old, moved, (model,), replay)[0] for model in models)
+    moved = running_scales.observe(config, old, replay)
+    return moved, tuple(running_scales.carried(config, old, moved, (model,), replay)[0] for model in models)

@@ -1,0 +1,1 @@
+"""What two agents or more need: optimisers and steps, policies, running scales, rounds of on-policy data."""
