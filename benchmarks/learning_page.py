@@ -89,7 +89,7 @@ Interquartile means of the final returns, same steps, gamma and evaluation, and 
 """
 
 
-class Run(NamedTuple):
+class LearningRun(NamedTuple):
     preset: str
     task: str
     config: Mapping[str, Any]
@@ -122,7 +122,7 @@ class Bound(NamedTuple):
     exact: bool  # False: the true limit is this or more
 
 
-def read_runs(root: Path) -> list[Run]:
+def read_runs(root: Path) -> list[LearningRun]:
     """All runs below root, presets and tasks in the order of their goals, others after them by name.
 
     A run's config and rows lie beside its origin.yaml, or where that says: the folder of a figure's run.
@@ -132,7 +132,7 @@ def read_runs(root: Path) -> list[Run]:
     for folder in sorted({file.parent for name in (CONFIG, ORIGIN) for file in root.glob(f"*/*/{name}")}):
         origin = read_config(folder / ORIGIN)
         place = folder / origin.get("rows", "")
-        runs.append(Run(folder.parent.name, folder.name, read_config(place / CONFIG), read_rows(place), origin))
+        runs.append(LearningRun(folder.parent.name, folder.name, read_config(place / CONFIG), read_rows(place), origin))
     return sorted(runs, key=lambda run: order.index(key) if (key := (run.preset, run.task)) in order else len(order))
 
 
@@ -168,7 +168,7 @@ def _largest(values: Iterable[float | None]) -> float | None:
     return max((value for value in values if value is not None), default=None)
 
 
-def report(runs: Sequence[Run], random: Mapping[str, Mapping[str, float]]) -> str:
+def report(runs: Sequence[LearningRun], random: Mapping[str, Mapping[str, float]]) -> str:
     """The text of README.md."""
     episodes = " or ".join(str(n) for n in sorted({run.config["final_episodes"] for run in runs}))
     parts = [TEXT.format(episodes=episodes)]
@@ -185,7 +185,7 @@ def report(runs: Sequence[Run], random: Mapping[str, Mapping[str, float]]) -> st
     return "\n".join(parts)
 
 
-def _former(runs: Iterable[Run]) -> list[str]:
+def _former(runs: Iterable[LearningRun]) -> list[str]:
     """A remark where rows of `default` are of sbeed 0.1, whose V took actions of the policy."""
     tasks = [run.task for run in runs if run.preset == "default" and run.config.get("V_actions", "replay") != "replay"]
     return [FORMER.format(tasks=", ".join(tasks))] if tasks else []
@@ -195,7 +195,7 @@ def _table(header: str, lines: Iterable[str]) -> str:
     return "".join(f"| {line} |\n" for line in (header, "|".join("---" for _ in header.split("|")), *lines))
 
 
-def _score(run: Run) -> str:
+def _score(run: LearningRun) -> str:
     goal = GOALS.get(run.preset, {}).get(run.task)
     found = [final for final in run.finals.values() if final is not None]
     scores = stats.mean(np.array(found)) if found else None
@@ -212,7 +212,7 @@ def _score(run: Run) -> str:
     )
 
 
-def versus(runs: Sequence[Run]) -> list[str]:
+def versus(runs: Sequence[LearningRun]) -> list[str]:
     """Lines for the tasks that `default` and SAC have both finished."""
     ended = {(run.preset, run.task): run.finals for run in runs if _finished(run)}
     lines = []
@@ -227,12 +227,12 @@ def versus(runs: Sequence[Run]) -> list[str]:
     return lines
 
 
-def _finished(run: Run) -> bool:
+def _finished(run: LearningRun) -> bool:
     """Whether every seed has gone all the way."""
     return None not in run.finals.values() and run.reached >= run.config["steps"]
 
 
-def verdict(run: Run, goal: Goal) -> str:
+def verdict(run: LearningRun, goal: Goal) -> str:
     """A goal is met by all seeds' mean at the run's end, and only within the goal's steps."""
     found = [final for final in run.finals.values() if final is not None]
     if len(found) < len(run.finals):
@@ -243,7 +243,7 @@ def verdict(run: Run, goal: Goal) -> str:
     return "**met**" if above and run.reached <= goal.steps else "missed"
 
 
-def _holding(run: Run, random: Mapping[str, float]) -> str:
+def _holding(run: LearningRun, random: Mapping[str, float]) -> str:
     members = [rows for rows in run.by_seed.values() if rows]
     held = [stability(rows, random["return"]) for rows in members]
     bounds = [bound(rows, run.config, random["largest_reward"]) for rows in members]
@@ -258,14 +258,14 @@ def _holding(run: Run, random: Mapping[str, float]) -> str:
     return " | ".join(cells)
 
 
-def _origin(run: Run) -> str:
+def _origin(run: LearningRun) -> str:
     text = f"`{run.origin['command']}` at {run.origin['commit']}, {run.origin['machine']}."
     if run.reached < run.config["steps"]:
         text += f" Stopped early, at {run.reached:,} of {run.config['steps']:,} steps."
     return text + (f" {run.origin['note']}" if "note" in run.origin else "")
 
 
-def draw(runs: Sequence[Run]) -> Figure:
+def draw(runs: Sequence[LearningRun]) -> Figure:
     """A panel per task, a colour per preset."""
     tasks = sorted({run.task for run in runs}, key=lambda task: (task not in TASKS, [*TASKS, task].index(task), task))
     with rc_context(plots.STYLE):
@@ -282,7 +282,7 @@ def draw(runs: Sequence[Run]) -> Figure:
     return figure
 
 
-def _panel(axes: Axes, task: str, runs: Sequence[Run]) -> None:
+def _panel(axes: Axes, task: str, runs: Sequence[LearningRun]) -> None:
     heights = [row["return"] for run in runs for row in run.rows]
     for run in runs:
         colour = COLOURS.get(run.preset, plots.BLACK)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import yaml
 from benchmarks import learning_page
-from benchmarks.learning_page import Goal, Run
+from benchmarks.learning_page import Goal, LearningRun
 
 ROOT = Path(__file__).parents[1] / "results" / "learning"
 CONFIG = {
@@ -35,7 +35,7 @@ def _rows(returns, *, seed=0, **more):
 
 def _run(rows, **config):
     origin = {"command": "sbeed train", "commit": "abc", "machine": "two cores"}
-    return Run("default", "Pendulum-v1", CONFIG | config, rows, origin)
+    return LearningRun("default", "Pendulum-v1", CONFIG | config, rows, origin)
 
 
 def test_stability_by_hand():

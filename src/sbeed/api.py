@@ -22,9 +22,10 @@ from sbeed.storage.models import ModelCard, load_model, save_model
 from sbeed.storage.run_dir import RunDir
 from sbeed.storage.tensors import DamagedModel
 from sbeed.training.experience import Rule
-from sbeed.training.ope import Estimate, estimate_value
+from sbeed.training.loop import run_loop
+from sbeed.training.ope import ValueEstimate, estimate_value
 from sbeed.training.progress_bar import progress_bar as show_progress
-from sbeed.training.run import RunSpec, follow, in_rounds
+from sbeed.training.run import RunSpec, in_rounds
 from sbeed.training.session import is_finished, record, restore
 from sbeed.training.trainer import Trainer
 from sbeed.types import EnvSpec
@@ -216,7 +217,7 @@ class Algorithm:
                 return proceed() is not False
 
             if run is None:
-                follow(trainer, steps, evaluate_every=None, on_progress=on_progress)
+                run_loop(trainer, steps, evaluate_every=None, on_progress=on_progress)
             else:
                 record(run, spec, trainer, self.task, earlier=earlier, past=past, on_progress=on_progress)
         return self
@@ -245,7 +246,7 @@ class Algorithm:
         returns, lengths = self._training().evaluate(whole_number("episodes", episodes))
         return Score(float(returns[0].mean()), float(returns[0].std()), returns[0].tolist(), lengths[0].tolist())
 
-    def estimate_value(self, dataset: Dataset, *, updates: int = 20_000, seed: int = 0) -> Estimate:
+    def estimate_value(self, dataset: Dataset, *, updates: int = 20_000, seed: int = 0) -> ValueEstimate:
         """What the policy is worth, discounted, told from the data alone; a warning where they hardly cover it."""
         check_fits("dataset", dataset.spec, self.spec)
         who = self.agent.deployed(self.config, self._learned())

@@ -100,7 +100,7 @@ def test_a_rule_of_the_user_s_is_told_in_raw_actions():
 
 def _collect(collector, policies):
     collector.begin(policies, 1)
-    return collector.collected()
+    return collector.answers()
 
 
 def test_the_number_of_workers_changes_nothing_and_their_faults_arrive():
@@ -109,7 +109,7 @@ def test_the_number_of_workers_changes_nothing_and_their_faults_arrive():
     for workers in (0, 2):
         collector = Collector(makers, workers)
         collector.begin([_policy(0), _policy(1)], 210)
-        answers.append((collector.collected(), collector.evaluate([_policy()] * 2, 1)))
+        answers.append((collector.answers(), collector.evaluate([_policy()] * 2, 1)))
         if workers:
             with pytest.raises(ValueError, match="mismatch"):
                 _collect(collector, [_policy(observations=2)] * 2)

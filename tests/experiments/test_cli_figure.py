@@ -27,17 +27,17 @@ class Pretending:
     def __init__(self, slots=None, members=1):
         self._running = []
 
-    def start(self, task):
-        self._running.append(task)
+    def start(self, job):
+        self._running.append(job)
 
     def ended(self, seconds):
-        task = self._running.pop(0)
+        job = self._running.pop(0)
         if self.outcome.kind == "done":
-            task.path.mkdir()
+            job.path.mkdir()
             rows = [{"step": n, "iteration": n, "seed": 0, "return": float(n), "final": n == 2} for n in (1, 2)]
-            (task.path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-            write_end(task.path, describe(task.run), {"outcome": "finished", "return": 2.0, "seconds": 1.0})
-        return [(task, self.outcome)]
+            (job.path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+            write_end(job.path, describe(job.run), {"outcome": "finished", "return": 2.0, "seconds": 1.0})
+        return [(job, self.outcome)]
 
     def close(self):
         assert self._running == [] or self.outcome.kind == "interrupted"

@@ -11,7 +11,7 @@ from sbeed.agents.registry import find
 from sbeed.agents.sbeed.grids import PAPER_GRIDS
 from sbeed.envs.task import spec_of
 from sbeed.experiments import figures
-from sbeed.experiments.executors import Task
+from sbeed.experiments.executors import Job
 from sbeed.experiments.figures import ablation, off_policy, on_policy
 from sbeed.experiments.figures.sizes import SCALES, at_scale
 from sbeed.experiments.runner import _config, check_settings, done_in
@@ -148,14 +148,14 @@ def test_the_committed_runs_are_those_that_the_figure_asks_for(figure):
     committed = json.loads((place / "figure.json").read_text())["panels"]
     holding = arranged(figure, 5, done=done_in(place))
     assert committed == shown(figure, 5, holding)
-    tasks = [Task(title, run, place / "runs" / run.id) for title, run in runs_of(figure, 5, holding)]
-    former = [task for task in tasks if (task.run.spec.agent, task.run.spec.preset) == ("sbeed", "default")]
-    check_settings(task for task in tasks if task not in former)
-    for task in former:  # of sbeed 0.1, until the new default's are there: a figure that goes on says so
+    tasks = [Job(title, run, place / "runs" / run.id) for title, run in runs_of(figure, 5, holding)]
+    former = [job for job in tasks if (job.run.spec.agent, job.run.spec.preset) == ("sbeed", "default")]
+    check_settings(job for job in tasks if job not in former)
+    for job in former:  # of sbeed 0.1, until the new default's are there: a figure that goes on says so
         with pytest.raises(
             ValueError, match=r"was made with .* which is .* now: remove it, or choose another directory"
         ):
-            check_settings([task])
+            check_settings([job])
 
 
 def test_a_run_cannot_be_changed():

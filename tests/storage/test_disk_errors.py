@@ -10,7 +10,7 @@ from benchmarks.reliability.disk import limited
 
 from sbeed.storage import run_dir
 from sbeed.storage.checkpoints import Checkpoints, Snapshot
-from sbeed.storage.disk_errors import room_for
+from sbeed.storage.disk_errors import explained_disk_errors
 from sbeed.storage.run_dir import RunDir
 from sbeed.storage.tensor_folder import MODEL
 from sbeed.training import session
@@ -78,10 +78,14 @@ def test_every_write_of_a_run(tmp_path, begin, what, takes):
 
 
 def test_what_is_told_once_is_not_told_again_and_what_is_no_refusal_not_at_all(tmp_path):
-    with pytest.raises(OSError, match=r"^no row in "), room_for("more", tmp_path), room_for("row", tmp_path / "run", 7):
+    with (
+        pytest.raises(OSError, match=r"^no row in "),
+        explained_disk_errors("more", tmp_path),
+        explained_disk_errors("row", tmp_path / "run", 7),
+    ):
         raise OSError(errno.ENOSPC, "No space left on device")
     said = r"^no more in '.*' \(Read-only file system\): [\d,]+ bytes are free$"
-    with pytest.raises(OSError, match=said), room_for("more", tmp_path):
+    with pytest.raises(OSError, match=said), explained_disk_errors("more", tmp_path):
         raise OSError(errno.EROFS, "Read-only file system")
-    with pytest.raises(FileExistsError, match=r"^it is there$"), room_for("row", tmp_path, 7):
+    with pytest.raises(FileExistsError, match=r"^it is there$"), explained_disk_errors("row", tmp_path, 7):
         raise FileExistsError("it is there")

@@ -11,7 +11,7 @@ import pytest
 
 from sbeed import cli
 from sbeed.storage.checkpoints import Checkpoints, Snapshot
-from sbeed.storage.inspect import contents, is_whole
+from sbeed.storage.inspect import inspect, is_whole
 from sbeed.storage.run_dir import RunDir
 from sbeed.storage.tensor_folder import MODEL
 from sbeed.storage.tensors import DamagedModel
@@ -45,7 +45,7 @@ def run(made, tmp_path):
 
 
 def test_a_model(run):
-    found = contents(run / "model")
+    found = inspect(run / "model")
     assert (found["kind"], found["agent"], found["step"]) == ("model", "sbeed", 8)
     assert [(one["name"], one["dtype"], one["shape"], one["bytes"]) for one in found["tensors"]] == [
         ("V", "float32", [3, 2], 24),
@@ -57,7 +57,7 @@ def test_a_model(run):
 
 
 def test_a_checkpoint(run):
-    found = contents(run / "checkpoints" / "step_000000008")
+    found = inspect(run / "checkpoints" / "step_000000008")
     assert (found["kind"], found["step"], found["transitions"], found["seeds"]) == ("checkpoint", 8, 8, [0])
     assert found["config"] == {"lam": 0.1}
     assert [one["name"][:11] for one in found["files"]] == ["state.safet", "part_000000", "part_000000"]
@@ -65,7 +65,7 @@ def test_a_checkpoint(run):
 
 
 def test_a_run(run):
-    found = contents(run)
+    found = inspect(run)
     assert (found["kind"], found["rows"], found["step"]) == ("run", 1, 8)
     assert [one["step"] for one in found["checkpoints"]] == [4, 8]
     assert len(found["models"]) == 1
@@ -85,13 +85,13 @@ def test_what_is_not_what_was_saved_is_said(capsys, run, name, state):
     content = bytearray((run / name).read_bytes())
     content[-4] ^= 1
     (run / name).write_bytes(content)
-    assert not is_whole(contents(run))
+    assert not is_whole(inspect(run))
     with pytest.raises(SystemExit) as stop:
         cli.main(["inspect", str(run), "--json"])
     assert stop.value.code == 1
     assert state in capsys.readouterr().out
     (run / name).unlink()
-    assert not is_whole(contents(run)) or name.endswith("manifest.json")
+    assert not is_whole(inspect(run)) or name.endswith("manifest.json")
 
 
 def test_a_table_of_it_leaves_the_terminal_alone(capsys, run):
@@ -102,7 +102,7 @@ def test_a_table_of_it_leaves_the_terminal_alone(capsys, run):
         assert stop.value.code == 0
         assert "whole" in out
         assert "\x1b" not in out
-    assert r"[red]\u001b[2J" in json.dumps(contents(run / "model"))
+    assert r"[red]\u001b[2J" in json.dumps(inspect(run / "model"))
 
 
 @pytest.mark.parametrize("change", [{"env": 3}, {"tensors": []}, {"tensors": {"V": {"shape": "x"}}}, {"file": None}])
@@ -110,7 +110,7 @@ def test_a_manifest_that_is_none_is_one_line(run, change):
     path = run / "model" / "manifest.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
     with pytest.raises(DamagedModel, match="manifest") as error:
-        contents(run / "model")
+        inspect(run / "model")
     assert "\n" not in str(error.value)
 
 
@@ -123,5 +123,5 @@ def test_nothing_there(capsys, tmp_path):
 
 
 def test_looking_needs_no_jax(run):
-    probe = f"import sys\nfrom sbeed.storage.inspect import contents\ncontents({str(run)!r})\n"
+    probe = f"import sys\nfrom sbeed.storage.inspect import inspect\ninspect({str(run)!r})\n"
     subprocess.run([sys.executable, "-c", probe + "assert 'jax' not in sys.modules"], check=True)

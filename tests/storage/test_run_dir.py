@@ -179,12 +179,12 @@ def test_models_of_one_seed_of_several_and_alone(tmp_path):
     for name in ("seed_0", "seed_10", "seed_2"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "manifest.json").touch()
-    assert [path.name for path in run_dir.models(tmp_path)] == ["seed_0", "seed_2", "seed_10"]
-    assert run_dir.models(tmp_path / "seed_2") == [tmp_path / "seed_2"]
+    assert [path.name for path in run_dir.saved_models(tmp_path)] == ["seed_0", "seed_2", "seed_10"]
+    assert run_dir.saved_models(tmp_path / "seed_2") == [tmp_path / "seed_2"]
     (tmp_path / "empty").mkdir()
     for name, words in (("empty", "no saved model"), ("nowhere", "does not exist")):
         with pytest.raises(FileNotFoundError, match=words):
-            run_dir.models(tmp_path / name)
+            run_dir.saved_models(tmp_path / name)
 
 
 @pytest.mark.parametrize(

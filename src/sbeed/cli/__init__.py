@@ -15,7 +15,7 @@ from sbeed import __version__
 from sbeed.agents.configs import config_of
 from sbeed.cli.console import UserError
 from sbeed.cli.data import Data, Record, Value
-from sbeed.cli.figure import Figure
+from sbeed.cli.figure import FigureCommand
 from sbeed.cli.fit import fit_command
 from sbeed.cli.flags import spell_out, switches
 from sbeed.cli.inspect import Inspect
@@ -38,7 +38,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "video": Video,
     "plot": Plot,
     "theory": Theory,
-    "figure": Figure,
+    "figure": FigureCommand,
     "report": Report,
 }
 

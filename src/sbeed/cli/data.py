@@ -78,9 +78,9 @@ def _player(name: str) -> "HostPolicy | None":
     if name == "random":
         return None
     from sbeed.api import Algorithm
-    from sbeed.storage.run_dir import models
+    from sbeed.storage.run_dir import saved_models
 
-    return Algorithm.load(models(Path(name))[0]).policy
+    return Algorithm.load(saved_models(Path(name))[0]).policy
 
 
 @dataclass(frozen=True)
@@ -99,11 +99,13 @@ class Value:
     def __call__(self) -> int:
         from sbeed.api import Algorithm
         from sbeed.storage.datasets import load_dataset
-        from sbeed.storage.run_dir import models
+        from sbeed.storage.run_dir import saved_models
 
         require("--updates", self.updates >= 1, f"must be at least 1, got {self.updates}")
         with complaints(ValueError, OSError):
-            found = Algorithm.load(models(self.run)[0]).estimate_value(load_dataset(self.data), updates=self.updates)
+            found = Algorithm.load(saved_models(self.run)[0]).estimate_value(
+                load_dataset(self.data), updates=self.updates
+            )
         if self.json:
             print(json_module.dumps(found._asdict(), allow_nan=False))
             return 0

@@ -20,7 +20,7 @@ MOST_SEEDS = 1000
 
 
 @dataclass(frozen=True)
-class Figure:
+class FigureCommand:
     """Make a figure of the paper, or of its theory. The same command again does what is left to do."""
 
     name: Annotated[Literal["ablation", "off-policy", "on-policy", "theory"], tyro.conf.Positional]

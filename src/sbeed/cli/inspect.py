@@ -13,7 +13,7 @@ from sbeed.cli.console import complaints
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from sbeed.storage.inspect import Contents
+    from sbeed.storage.inspect import Findings
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,10 @@ class Inspect:
     """Print it all as JSON."""
 
     def __call__(self) -> int:
-        from sbeed.storage.inspect import contents, is_whole
+        from sbeed.storage.inspect import inspect, is_whole
 
         with complaints(ValueError, OSError):
-            found = contents(self.path)
+            found = inspect(self.path)
             if self.json:
                 print(json_module.dumps(found, indent=1, allow_nan=False, default=str))
             else:
@@ -40,7 +40,7 @@ class Inspect:
         return 0 if is_whole(found) else 1
 
 
-def _print(found: "Contents") -> None:
+def _print(found: "Findings") -> None:
     from rich.console import Console
 
     console, shown = Console(), ("seeds", "restarts")

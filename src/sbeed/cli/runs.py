@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from sbeed.cli.console import ENVIRONMENT_FAULT, complaints, require
-from sbeed.storage.run_dir import METRICS, models, read_rows
+from sbeed.storage.run_dir import METRICS, read_rows, saved_models
 
 if TYPE_CHECKING:
     from sbeed.api import Algorithm
@@ -110,7 +110,7 @@ class Plot:
 
 def _models(run: Path) -> list[Path]:
     with complaints(OSError):
-        return models(run)
+        return saved_models(run)
 
 
 @contextmanager

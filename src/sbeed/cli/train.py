@@ -112,14 +112,14 @@ class Resume:
             from gymnasium.error import Error as GymnasiumError
 
             from sbeed.collect.actor import Unrepeatable
-            from sbeed.training.session import is_finished, pursue, read_settings
+            from sbeed.training.session import go_on, is_finished, read_settings
 
             with faults(), complaints(ValueError, GymnasiumError, ImportError, Unrepeatable):
                 spec, seeds = read_settings(self.run)
                 if self.start is None and is_finished(self.run, seeds, spec.steps, spec.steps):
                     print(f"'{self.run}' is finished: there is nothing left to do")
                     return 0
-                rows = pursue(
+                rows = go_on(
                     run,
                     at=self.start,
                     env=self.env,

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sbeed.collect.actor import Actor, Chunk, Drawing, Mark, Scores
+from sbeed.collect.actor import Actor, Drawing, Mark, Scores
 from sbeed.collect.vector_actor import VectorActor
 from sbeed.models.host import HostPolicy
 
@@ -31,33 +31,30 @@ class Collector:
         self.crews = [crew([makers[i] for i in share]) for share in shares]
 
     def begin(self, policies: Sequence[Drawing], steps: int) -> None:
-        """Let everybody collect; worker processes start at once, this one when `collected` asks for it."""
+        """Let everybody collect; worker processes start at once, this one when `answers` are asked for."""
         self._ask("collect", [(policy, steps) for policy in policies])
-
-    def collected(self) -> list[Chunk]:
-        """What everybody has collected since `begin`."""
-        return self._answers()
 
     def evaluate(self, policies: Sequence[HostPolicy], episodes: int) -> list[Scores]:
         self._ask("evaluate", [(policy, episodes) for policy in policies])
-        return self._answers()
+        return self.answers()
 
     def marks(self) -> list[Mark]:
         """Where everybody stands, between two chunks."""
         self._ask("mark", [() for crew in self.crews for _ in range(crew.size)])
-        return self._answers()
+        return self.answers()
 
     def resume(self, marks: Sequence[Mark], restart: bool = False) -> None:
         """Let everybody go on from where another collector's actor stood.   restart: in new episodes"""
         self._ask("restart" if restart else "resume", [(mark,) for mark in marks])
-        self._answers()
+        self.answers()
 
     def _ask(self, method: str, arguments: list[tuple]) -> None:
         rest = iter(arguments)
         for crew in self.crews:
             crew.ask(method, [next(rest) for _ in range(crew.size)])
 
-    def _answers(self) -> list[Any]:
+    def answers(self) -> list[Any]:
+        """What everybody answers to what was last asked: after `begin`, a Chunk for each member."""
         heard: list[Any] = []
         for answers in [crew.answers() for crew in self.crews]:  # all before any complaint: none stays in a pipe
             if isinstance(answers, Exception):

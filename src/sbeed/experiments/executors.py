@@ -22,7 +22,7 @@ from sbeed.experiments.worker import FAILED, STOPPED, Outcome
 MEMORY = 2 * 2**30  # bytes that a run may take: a replay of a million transitions, jax and an environment
 
 
-class Task(NamedTuple):
+class Job(NamedTuple):
     """A run, the directory that it is to have and what to call it."""
 
     title: str
@@ -37,12 +37,12 @@ class Executor(Protocol):
     def slots(self) -> int:
         """Runs that fit in at the same time."""
 
-    def start(self, task: Task) -> None: ...
+    def start(self, job: Job) -> None: ...
 
-    def ended(self, seconds: float) -> list[tuple[Task, Outcome]]:
+    def ended(self, seconds: float) -> list[tuple[Job, Outcome]]:
         """Those that have ended since this was last asked; waits so long for one."""
 
-    def stop(self, task: Task) -> None:
+    def stop(self, job: Job) -> None:
         """End it where it stands, unfinished, and forget it."""
 
     def close(self) -> None:
@@ -68,12 +68,12 @@ def _one_thread_each(environment: Mapping[str, str]) -> dict[str, str]:
 class _Process:
     """The worker of one run."""
 
-    def __init__(self, task: Task):
-        self.task = task
+    def __init__(self, job: Job):
+        self.job = job
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115  as long as the process runs
-        variables = one_thread if task.run.members == 1 else on_any_device
+        variables = one_thread if job.run.members == 1 else on_any_device
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "sbeed.experiments.process", str(os.getpid()), str(task.path)],
+            [sys.executable, "-m", "sbeed.experiments.process", str(os.getpid()), str(job.path)],
             env={**os.environ, **variables(os.environ)},
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -82,7 +82,7 @@ class _Process:
         )
         with suppress(BrokenPipeError):
             assert self.process.stdin is not None
-            self.process.stdin.write(json.dumps(describe(task.run)).encode())
+            self.process.stdin.write(json.dumps(describe(job.run)).encode())
             self.process.stdin.close()
 
     def outcome(self) -> Outcome:
@@ -108,23 +108,23 @@ class Local:
         self.slots = slots or max(1, cores() // members)
         self._running: dict[Path, _Process] = {}
 
-    def start(self, task: Task) -> None:
-        self._running[task.path] = _Process(task)
+    def start(self, job: Job) -> None:
+        self._running[job.path] = _Process(job)
 
-    def ended(self, seconds: float) -> list[tuple[Task, Outcome]]:
+    def ended(self, seconds: float) -> list[tuple[Job, Outcome]]:
         with suppress(subprocess.TimeoutExpired):
             for one in list(self._running.values())[:1]:
                 one.process.wait(seconds)
         over = [one for one in self._running.values() if one.process.poll() is not None]
-        return [(one.task, self._end(one)) for one in over]
+        return [(one.job, self._end(one)) for one in over]
 
     def _end(self, one: _Process) -> Outcome:
-        del self._running[one.task.path]
+        del self._running[one.job.path]
         return one.outcome()
 
-    def stop(self, task: Task) -> None:
-        self._running[task.path].process.kill()
-        self._end(self._running[task.path])
+    def stop(self, job: Job) -> None:
+        self._running[job.path].process.kill()
+        self._end(self._running[job.path])
 
     def close(self) -> None:
         there = list(self._running.values())
@@ -165,20 +165,20 @@ class Ray:
             raise ConnectionError(" ".join(str(error).split())) from None
         # No retries of Ray's own: who died is started again by the runner, like any other.
         self._work = ray.remote(num_cpus=1, memory=MEMORY, max_retries=0)(_work)
-        self._running: dict[Any, Task] = {}
+        self._running: dict[Any, Job] = {}
         if not self.slots:  # Ray would wait for such a machine, and say nothing
             self.close()
             raise ConnectionError(f"no machine there has a core and {MEMORY / 2**30:g} GiB of memory for a run")
 
     @property
     def slots(self) -> int:
-        there = sum(room(node["Resources"]) for node in self._ray.nodes() if node["Alive"])
+        there = sum(runs_that_fit(node["Resources"]) for node in self._ray.nodes() if node["Alive"])
         return min(there, self._most or there)
 
-    def start(self, task: Task) -> None:
-        self._running[self._work.remote(str(task.path.resolve()), describe(task.run))] = task
+    def start(self, job: Job) -> None:
+        self._running[self._work.remote(str(job.path.resolve()), describe(job.run))] = job
 
-    def ended(self, seconds: float) -> list[tuple[Task, Outcome]]:
+    def ended(self, seconds: float) -> list[tuple[Job, Outcome]]:
         if not self._running:  # a cluster without cores: some may come
             time.sleep(seconds)
             return []
@@ -193,8 +193,8 @@ class Ray:
         except self._ray.exceptions.RayError as error:
             return Outcome("died", str(error).strip().partition("\n")[0])
 
-    def stop(self, task: Task) -> None:
-        (found,) = (found for found, running in self._running.items() if running.path == task.path)
+    def stop(self, job: Job) -> None:
+        (found,) = (found for found, running in self._running.items() if running.path == job.path)
         del self._running[found]
         self._ray.cancel(found, force=True)
 
@@ -205,7 +205,7 @@ class Ray:
         self._ray.shutdown()
 
 
-def room(resources: Mapping[str, float]) -> int:
+def runs_that_fit(resources: Mapping[str, float]) -> int:
     """Runs that fit into a machine of a Ray cluster."""
     return int(min(resources.get("CPU", 0), resources.get("memory", 0) // MEMORY))
 
@@ -214,4 +214,4 @@ def _work(path: str, found: dict[str, Any]) -> tuple[str, str]:
     """A task of Ray's."""
     if not Path(path).parent.is_dir():
         return Outcome("refused", f"'{Path(path).parent}' is not on every machine: choose a directory that all share")
-    return _Process(Task("", read_run(found), Path(path))).outcome()
+    return _Process(Job("", read_run(found), Path(path))).outcome()

@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from sbeed.experiments.executors import Task
+from sbeed.experiments.executors import Job
 
 
 class Bars:
@@ -18,13 +18,13 @@ class Bars:
     def begin(self, steps: int) -> None:
         self._bars.update(self._all, total=steps)
 
-    def look(self, done: int, running: Mapping[Path, tuple[Task, int]]) -> None:
+    def look(self, done: int, running: Mapping[Path, tuple[Job, int]]) -> None:
         self._bars.update(self._all, completed=done)
         for path in self._lines.keys() - running.keys():
             self._bars.remove_task(self._lines.pop(path))
-        for path, (task, step) in running.items():
+        for path, (job, step) in running.items():
             if path not in self._lines:
-                self._lines[path] = self._bars.add_task(task.title, total=task.run.spec.steps)
+                self._lines[path] = self._bars.add_task(job.title, total=job.run.spec.steps)
             self._bars.update(self._lines[path], completed=step)
 
     def say(self, line: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 from sbeed.agents.knobs import plain_fields
 from sbeed.agents.registry import configured
 from sbeed.envs.task import spec_of
-from sbeed.experiments.executors import Executor, Task
+from sbeed.experiments.executors import Executor, Job
 from sbeed.experiments.machine import machine
 from sbeed.experiments.spec import Figure, Places, Run, among, arranged, chosen, places_of, read_run, runs_of, shown
 from sbeed.reporting import figure_folder
@@ -28,7 +28,7 @@ class Show(Protocol):
     def begin(self, steps: int) -> None:
         """So many steps there are in all."""
 
-    def look(self, done: int, running: Mapping[Path, tuple[Task, int]]) -> None:
+    def look(self, done: int, running: Mapping[Path, tuple[Job, int]]) -> None:
         """Steps that are done in all, and where each run that is running stands."""
 
     def say(self, line: str) -> None: ...
@@ -55,8 +55,8 @@ def run_figure(
     runs = figure_folder.make_runs(out)
     part, done = chosen(figure, only), done_in(out)
     holding = arranged(part, seeds, together=together, done=done)
-    tasks = [Task(title, run, runs / run.id) for title, run in runs_of(part, seeds, holding)]
-    check_settings(tasks)
+    jobs = [Job(title, run, runs / run.id) for title, run in runs_of(part, seeds, holding)]
+    check_settings(jobs)
     places = places_of(shown(part, seeds)) | there.places
     most = 1 + max(seed for *_, seed in places)
     about = {
@@ -75,50 +75,48 @@ def run_figure(
         figure_folder.write_figure(out, {**about, "seconds": there.seconds + time.perf_counter() - began})
 
     try:
-        return finish(tasks, executor, show, on_end=count_time)
+        return finish(jobs, executor, show, on_end=count_time)
     finally:
         count_time()
 
 
-def finish(
-    tasks: Iterable[Task], executor: Executor, show: Show, on_end: Callable[[], None] = lambda: None
-) -> list[str]:
+def finish(jobs: Iterable[Job], executor: Executor, show: Show, on_end: Callable[[], None] = lambda: None) -> list[str]:
     """All that is left of these runs, in their order; a line for each that could not be finished.
 
     on_end: of each run.
     """
-    over, left = _parted(tasks)
-    done, waiting, deaths = sum(task.run.spec.steps for task in over), deque(left), Deaths()
-    running: dict[Path, Task] = {}
+    over, left = _parted(jobs)
+    done, waiting, deaths = sum(job.run.spec.steps for job in over), deque(left), Deaths()
+    running: dict[Path, Job] = {}
     failures: list[str] = []
-    show.begin(done + sum(task.run.spec.steps for task in left))
+    show.begin(done + sum(job.run.spec.steps for job in left))
     while waiting or running:
         while waiting and len(running) < executor.slots:
-            task = waiting.popleft()
-            executor.start(task)
-            running[task.path] = task
-        for task, outcome in executor.ended(LOOK):
-            del running[task.path]
-            if outcome.kind == "died" and deaths.may_go_on(task):
-                waiting.append(task)
+            job = waiting.popleft()
+            executor.start(job)
+            running[job.path] = job
+        for job, outcome in executor.ended(LOOK):
+            del running[job.path]
+            if outcome.kind == "died" and deaths.may_go_on(job):
+                waiting.append(job)
                 continue
-            done += task.run.spec.steps
+            done += job.run.spec.steps
             if outcome.kind == "done":
-                show.say(f"{task.title}: {_score(task.path)}")
+                show.say(f"{job.title}: {_score(job.path)}")
             else:
-                failures.append(f"{task.title} in '{task.path}': {outcome.message}")
+                failures.append(f"{job.title} in '{job.path}': {outcome.message}")
                 show.say(failures[-1])
             on_end()
-        standing = {path: (task, step_of(task)) for path, task in running.items()}
-        show.look(done + sum(step for _, step in standing.values()), standing)
+        under_way = {path: (job, step_of(job)) for path, job in running.items()}
+        show.look(done + sum(step for _, step in under_way.values()), under_way)
     return failures
 
 
-def _parted(tasks: Iterable[Task]) -> tuple[list[Task], list[Task]]:
+def _parted(jobs: Iterable[Job]) -> tuple[list[Job], list[Job]]:
     """Those that are done, and those that are not."""
-    parts: tuple[list[Task], list[Task]] = ([], [])
-    for task in tasks:
-        parts[not figure_folder.is_done(task.path)].append(task)
+    parts: tuple[list[Job], list[Job]] = ([], [])
+    for job in jobs:
+        parts[not figure_folder.is_done(job.path)].append(job)
     return parts
 
 
@@ -128,11 +126,11 @@ class Deaths:
     def __init__(self) -> None:
         self._seen: dict[Path, tuple[int, int]] = {}  # where the run stood, deaths there
 
-    def may_go_on(self, task: Task) -> bool:
-        stands = max(steps_of(task.path), default=-1)
-        before, deaths = self._seen.get(task.path, (-1, 0))
+    def may_go_on(self, job: Job) -> bool:
+        stands = max(steps_of(job.path), default=-1)
+        before, deaths = self._seen.get(job.path, (-1, 0))
         deaths = deaths + 1 if stands <= before else 1
-        self._seen[task.path] = (stands, deaths)
+        self._seen[job.path] = (stands, deaths)
         return deaths < MOST_DEATHS
 
 
@@ -148,9 +146,9 @@ def _described(path: Path) -> Run:
         raise ValueError(f"'{path / figure_folder.SPEC}': {error}") from None
 
 
-def step_of(task: Task) -> int:
+def step_of(job: Job) -> int:
     """Where a run stands, as its worker last said."""
-    return min(figure_folder.read_progress(task.path), task.run.spec.steps)
+    return min(figure_folder.read_progress(job.path), job.run.spec.steps)
 
 
 def _score(path: Path) -> str:
@@ -160,19 +158,19 @@ def _score(path: Path) -> str:
     return f"return {result['return']:.1f}, {result['seconds']:.0f} s"
 
 
-def check_settings(tasks: Iterable[Task]) -> None:
+def check_settings(jobs: Iterable[Job]) -> None:
     """A ValueError that names the first run which is there and was made by presets that are others now.
 
     What a run is called is what was asked for. Of the code that it meets the presets are what changes most.
     """
-    for task in tasks:
-        if not run_dir.is_run(task.path):
+    for job in jobs:
+        if not run_dir.is_run(job.path):
             continue
-        there = run_dir.read_config(task.path / run_dir.CONFIG)
-        for name, value in _config(task.run.spec).items():
+        there = run_dir.read_config(job.path / run_dir.CONFIG)
+        for name, value in _config(job.run.spec).items():
             if there.get(name) != value:
                 raise ValueError(
-                    f"'{task.path}' was made with {name} {there.get(name)!r}, which is {value!r} now: "
+                    f"'{job.path}' was made with {name} {there.get(name)!r}, which is {value!r} now: "
                     "remove it, or choose another directory"
                 )
 

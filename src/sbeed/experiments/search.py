@@ -18,7 +18,7 @@ from optuna.trial import TrialState
 
 from sbeed.agents.registry import configured, find
 from sbeed.experiments import runner
-from sbeed.experiments.executors import Executor, Task
+from sbeed.experiments.executors import Executor, Job
 from sbeed.experiments.journal import open_journal
 from sbeed.experiments.runner import Deaths, Show, step_of
 from sbeed.experiments.space import Space, fields_of
@@ -64,7 +64,7 @@ def open_study(out: Path, space: Space, base: RunSpec, seeds: Sequence[int]) -> 
 
 class Candidate(NamedTuple):
     trial: optuna.Trial
-    tasks: list[Task]  # one for each seed
+    jobs: list[Job]  # one for each seed
     told: dict[int, float]  # the curve, as far as the study knows it
 
 
@@ -74,8 +74,8 @@ class Search:
     def __init__(self, study: optuna.Study, space: Space, base: RunSpec, seeds: Sequence[int], out: Path):
         self._study, self._space, self._base, self._seeds, self._out = study, space, base, seeds, out
         self._open: dict[int, Candidate] = {}
-        self._waiting: list[Task] = []
-        self._running: dict[Path, Task] = {}
+        self._waiting: list[Job] = []
+        self._running: dict[Path, Job] = {}
         self._deaths = Deaths()
         # Runs that nobody goes on with: the same values would end like that again. The journal knows them all.
         pruned = study.get_trials(deepcopy=False, states=(TrialState.PRUNED,))
@@ -93,20 +93,20 @@ class Search:
             if not self._open and not self._running and self._asked() >= trials:
                 return
             ended = executor.ended(runner.LOOK)
-            for task, _ in ended:  # all of them, first: who is heard of may end others, but not those that have ended
-                del self._running[task.path]
-            for task, outcome in ended:
-                self._hear(task, outcome, executor, show)
+            for job, _ in ended:  # all of them, first: who is heard of may end others, but not those that have ended
+                del self._running[job.path]
+            for job, outcome in ended:
+                self._hear(job, outcome, executor, show)
             for candidate in list(self._open.values()):
                 self._look(candidate, executor, show)
             over = len(self._study.get_trials(deepcopy=False, states=COUNTED[:2])) * cost
-            standing = {path: (task, step_of(task)) for path, task in self._running.items()}
-            show.look(over + sum(step for _, step in standing.values()), standing)
+            under_way = {path: (job, step_of(job)) for path, job in self._running.items()}
+            show.look(over + sum(step for _, step in under_way.values()), under_way)
 
     def _start(self, trials: int, executor: Executor, show: Show) -> None:
         while len(self._running) < executor.slots:
-            self._waiting = [task for task in self._waiting if not is_done(task.path)]
-            free = [task for task in self._waiting if task.path not in self._running]  # two may be the same run
+            self._waiting = [job for job in self._waiting if not is_done(job.path)]
+            free = [job for job in self._waiting if job.path not in self._running]  # two may be the same run
             if free:
                 self._waiting.remove(free[0])
                 self._running[free[0].path] = free[0]
@@ -123,15 +123,15 @@ class Search:
         trial = self._study.ask(dict(self._space))
         runs = self._runs(trial.params)
         title = f"trial {trial.number} {_words(trial.params)}"
-        tasks = [Task(f"{title} seed {run.seed}", run, self._path(run)) for run in runs]
-        candidate = self._open[trial.number] = Candidate(trial, tasks, {})
+        jobs = [Job(f"{title} seed {run.seed}", run, self._path(run)) for run in runs]
+        candidate = self._open[trial.number] = Candidate(trial, jobs, {})
         try:
             check(runs[0].spec)
         except ValueError as error:  # values that do not go together
             self._close(candidate, None, show, str(error))
             return
-        left = [task for task in tasks if not is_done(task.path)]
-        if any(task.path in self._given_up for task in left):
+        left = [job for job in jobs if not is_done(job.path)]
+        if any(job.path in self._given_up for job in left):
             self._report(candidate)
             self._close(candidate, None, show, "a trial of the same values was ended early")
             return
@@ -145,25 +145,25 @@ class Search:
     def _path(self, run: Run) -> Path:
         return self._out / RUNS / run.id
 
-    def _hear(self, task: Task, outcome: Outcome, executor: Executor, show: Show) -> None:
-        candidates = [one for one in self._open.values() if task.path in {its.path for its in one.tasks}]
+    def _hear(self, job: Job, outcome: Outcome, executor: Executor, show: Show) -> None:
+        candidates = [one for one in self._open.values() if job.path in {its.path for its in one.jobs}]
         if outcome.kind == "done" or not candidates:
             return
-        if outcome.kind == "died" and self._deaths.may_go_on(task):
-            self._waiting.append(task)
+        if outcome.kind == "died" and self._deaths.may_go_on(job):
+            self._waiting.append(job)
             return
         if outcome.kind == "refused":  # hardly for the values of its fields, which were checked: others may be too
             for candidate in candidates:  # a search that goes on does not begin with them again
                 self._study.tell(candidate.trial, state=TrialState.FAIL)
-            raise ValueError(f"{task.title}: {outcome.message}")
+            raise ValueError(f"{job.title}: {outcome.message}")
         for candidate in candidates:
             self._drop(candidate, executor, show, outcome.message)
 
     def _look(self, candidate: Candidate, executor: Executor, show: Show) -> None:
         """Tell the study how it goes, and end it where that is over or in vain."""
         self._report(candidate)
-        if all(is_done(task.path) for task in candidate.tasks):
-            results = [read_end(task.path) for task in candidate.tasks]
+        if all(is_done(job.path) for job in candidate.jobs):
+            results = [read_end(job.path) for job in candidate.jobs]
             returns = [result["return"] for result in results]
             worth = None if None in returns else sum(returns) / len(returns)
             self._close(candidate, worth, show, "diverged")
@@ -180,16 +180,16 @@ class Search:
         return is_behind(candidate.told, others.values())
 
     def _report(self, candidate: Candidate) -> None:
-        for step, value in curve([task.path for task in candidate.tasks], self._base.evaluate_every).items():
+        for step, value in curve([job.path for job in candidate.jobs], self._base.evaluate_every).items():
             if step not in candidate.told:
                 candidate.told[step] = value
                 candidate.trial.report(value, step)
 
     def _drop(self, candidate: Candidate, executor: Executor, show: Show, why: str) -> None:
         """End it, and for good its runs, but not those that another trial needs."""
-        needed = {task.path for one in self._open.values() if one is not candidate for task in one.tasks}
-        over = {task.path for task in candidate.tasks} - needed
-        self._waiting = [task for task in self._waiting if task.path not in over]
+        needed = {job.path for one in self._open.values() if one is not candidate for job in one.jobs}
+        over = {job.path for job in candidate.jobs} - needed
+        self._waiting = [job for job in self._waiting if job.path not in over]
         for path in over & self._running.keys():
             executor.stop(self._running.pop(path))
         # The journal says so before anything is deleted: broken off in between, nobody misses the checkpoints.

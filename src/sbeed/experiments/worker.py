@@ -20,7 +20,7 @@ from sbeed.storage import run_dir, tensors
 from sbeed.storage.checkpoints import CHECKPOINTS, REPLAY
 from sbeed.storage.run_dir import RunDir
 from sbeed.training.run import make_trainer
-from sbeed.training.session import pursue, record
+from sbeed.training.session import go_on, record
 from sbeed.training.trainer import Trainer
 
 FAILED, STOPPED = 3, 143  # exit codes
@@ -73,7 +73,7 @@ def _finish(path: Path, run: Run) -> str:
     try:
         with RunDir(path, resume=True) as place:
             if place.goes_on:
-                pursue(place, env=run.spec.env, workers=_workers(run), on_progress=hear)
+                go_on(place, env=run.spec.env, workers=_workers(run), on_progress=hear)
             else:
                 task = read_task(run.spec.env, run.spec.noise)
                 with closing(make_trainer(run.spec, task, seeds=run.seeds, workers=_workers(run))) as trainer:

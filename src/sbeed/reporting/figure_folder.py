@@ -21,7 +21,7 @@ import numpy as np
 from sbeed.reporting import stats
 from sbeed.reporting.figure_results import FigureResults, PanelResults, Results, RunResult, is_count
 from sbeed.storage import run_dir
-from sbeed.storage.safe_open import read_plain
+from sbeed.storage.safe_open import read_safely
 
 FIGURE, CLAIMS, THEORY, RUNS = "figure.json", "claims.json", "theory.csv", "runs"
 SPEC, RESULT, PROGRESS = "spec.json", "result.json", "progress"
@@ -250,7 +250,7 @@ def _checked(row: Mapping[str, Any], file: Path) -> dict[str, Any]:
 
 def _over_iterations(
     rows: list[dict[str, Any]], steps: np.ndarray, returns: np.ndarray, config: Mapping[str, Any]
-) -> dict[str, stats.Curve]:
+) -> dict[str, stats.Points]:
     """As the rows count them, else as many as their steps make; rounds of whole trajectories do not tell how many."""
     counted = {row["step"]: row["iteration"] for row in rows if "iteration" in row}
     if all(step in counted for step in steps):
@@ -304,7 +304,7 @@ def _read_json(file: Path) -> Any:
 def _text(file: Path) -> str:
     """Of a plain file of ours: no link, no pipe, no more bytes than it could have."""
     try:
-        return read_plain(file, _MOST_BYTES[file.name]).decode()
+        return read_safely(file, _MOST_BYTES[file.name]).decode()
     except (OSError, ValueError) as error:
         raise ValueError(f"'{file}' cannot be read ({error})") from None
 

@@ -14,7 +14,7 @@ class RunResult(NamedTuple):
     seed: int
     id: str
     config: Mapping[str, Any] = {}
-    curves: Mapping[str, stats.Curve] = {}  # by axis; in iterations where the rows or the config tell
+    curves: Mapping[str, stats.Points] = {}  # by axis; in iterations where the rows or the config tell
     steps: int = 0
     final: float | None = None
     diverged: bool = False

@@ -26,14 +26,14 @@ class Estimate(NamedTuple):
     hi: np.ndarray
 
 
-Curve = tuple[np.ndarray, np.ndarray]  # x, increasing, and y
+Points = tuple[np.ndarray, np.ndarray]  # x, increasing, and y
 Tasks = Sequence[np.ndarray]  # of each task the scores of its runs   [N] or [N, ...]
 
 
 # ------------------------------------------------------------------------------------------------- curves
 
 
-def aligned(curves: Sequence[Curve]) -> Curve:
+def aligned(curves: Sequence[Points]) -> Points:
     """Curves at the same x: every x of any of them that all of them cover, on the lines between their points.
 
     Where one curve has ended there is nothing: a mean over fewer seeds is one of something else.   -> [X], [N, X]
@@ -51,7 +51,7 @@ def over_seeds(rows: Sequence[Mapping[str, Any]], level: float = LEVEL) -> Serie
     return mean_curve([curve([row for row in rows if row.get("seed") == seed]) for seed in seeds], level)
 
 
-def curve(rows: Sequence[Mapping[str, Any]]) -> Curve:
+def curve(rows: Sequence[Mapping[str, Any]]) -> Points:
     """Returns over steps of one seed; one that was not finite, which is null, is NaN.
 
     A run that was stopped where it had just been evaluated has two rows of that step: the final one counts.
@@ -60,12 +60,12 @@ def curve(rows: Sequence[Mapping[str, Any]]) -> Curve:
     return np.array(sorted(at)), np.array([at[step] for step in sorted(at)], float)
 
 
-def mean_curve(curves: Sequence[Curve], level: float = LEVEL) -> Series:
+def mean_curve(curves: Sequence[Points], level: float = LEVEL) -> Series:
     x, values = aligned(curves)
     return Series(x, *mean(values, level))
 
 
-def iqm_curve(curves: Sequence[Curve], level: float = LEVEL) -> Series:
+def iqm_curve(curves: Sequence[Points], level: float = LEVEL) -> Series:
     """Interquartile mean over whole runs, resampled with all their points."""
     x, values = aligned(curves)
     return Series(x, *bootstrap(lambda tasks: iqm(tasks[0]), [values], level=level))

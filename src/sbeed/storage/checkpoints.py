@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sbeed.storage import tensors
-from sbeed.storage.disk_errors import room_for
+from sbeed.storage.disk_errors import explained_disk_errors
 from sbeed.storage.tensors import MANIFEST, DamagedModel, Description
 
 SCHEMA = 2  # 1: sbeed 0.1; runs of other agents than its sbeed and pcl go on
@@ -199,7 +199,7 @@ class Checkpoints:
     def _room_for(self, step: int, needed: int) -> Iterator[None]:
         """What was half-written when the disk refused more goes."""
         last = f"the last one is of step {max(self._there)}" if self._there else "there is none before it"
-        with room_for(f"checkpoint of step {step}", self.run, needed, f"; {last}"):
+        with explained_disk_errors(f"checkpoint of step {step}", self.run, needed, f"; {last}"):
             try:
                 yield
             except OSError:

@@ -14,7 +14,7 @@ REFUSALS = (
 
 
 @contextmanager
-def room_for(what: str, place: Path, needed: int | None = None, after: str = "") -> Iterator[None]:
+def explained_disk_errors(what: str, place: Path, needed: int | None = None, after: str = "") -> Iterator[None]:
     """What the disk refuses to take is an OSError that says how many bytes it needs, if that is known, and are free.
 
     after: what else there is to say.

@@ -14,10 +14,10 @@ from sbeed.storage.checkpoints import CHECKPOINTS, REPLAY, STATE, Checkpoint, pl
 from sbeed.storage.tensor_folder import DATASET, MODEL
 from sbeed.storage.tensors import MANIFEST, DamagedModel, Description
 
-Contents = dict[str, Any]  # plain data; `sbeed inspect --json` prints it
+Findings = dict[str, Any]  # plain data; `sbeed inspect --json` prints it
 
 
-def contents(path: Path) -> Contents:
+def inspect(path: Path) -> Findings:
     """kind ("run", "checkpoint", "model" or "dataset") and what there is to know; a DamagedModel if it is none of them.
 
     Of every file that a manifest vouches for, `state` says "whole" or what is wrong with it.
@@ -31,7 +31,7 @@ def contents(path: Path) -> Contents:
     return _model(path)
 
 
-def is_whole(found: Contents) -> bool:
+def is_whole(found: Findings) -> bool:
     """Whether every file in it is what was saved."""
     inner = [*found.get("checkpoints", ()), *found.get("models", ())]
     return (
@@ -41,7 +41,7 @@ def is_whole(found: Contents) -> bool:
     )
 
 
-def _run(path: Path) -> Contents:
+def _run(path: Path) -> Findings:
     rows = run_dir.read_rows(path) if (path / run_dir.METRICS).is_file() else []
     places = [place for place in (path / run_dir.MODEL, *sorted(path.glob("seed_*"))) if (place / MANIFEST).exists()]
     return {
@@ -55,14 +55,14 @@ def _run(path: Path) -> Contents:
     }
 
 
-def _or_damage(path: Path, look: Callable[[], Contents]) -> Contents:
+def _or_damage(path: Path, look: Callable[[], Findings]) -> Findings:
     try:
         return look()
     except DamagedModel as error:
         return {"path": str(path), "damage": str(error)}
 
 
-def _checkpoint(run: Path, step: int) -> Contents:
+def _checkpoint(run: Path, step: int) -> Findings:
     found = Checkpoint(run, step)
     with _complaints(found.path):
         about = found.about["run"]
@@ -83,7 +83,7 @@ def _checkpoint(run: Path, step: int) -> Contents:
         }
 
 
-def _model(path: Path) -> Contents:
+def _model(path: Path) -> Findings:
     folder = DATASET if (path / DATASET.file).exists() else MODEL
     manifest = folder.read_manifest(path)
     with _complaints(path):
@@ -108,11 +108,11 @@ def _model(path: Path) -> Contents:
         }
 
 
-def _file(path: Path, described: Description) -> Contents:
+def _file(path: Path, described: Description) -> Findings:
     return {"name": path.name, "bytes": described["bytes"], "state": tensors.state_of_file(path, described)}
 
 
-def _tensors(described: Mapping[str, Any]) -> list[Contents]:
+def _tensors(described: Mapping[str, Any]) -> list[Findings]:
     return [
         {
             **{"name": name, "dtype": one["dtype"], "shape": one["shape"]},

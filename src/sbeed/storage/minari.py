@@ -20,7 +20,7 @@ from gymnasium import spaces
 from sbeed.data.dataset import MOST, BadData, Dataset, check_spaces, from_arrays
 from sbeed.storage import tensors
 from sbeed.storage.datasets import read_space
-from sbeed.storage.safe_open import open_plain, read_plain
+from sbeed.storage.safe_open import open_safely, read_safely
 from sbeed.storage.tensor_folder import replacing
 from sbeed.storage.tensors import DamagedModel
 
@@ -38,7 +38,7 @@ def read(path: Path) -> Dataset:
         if one.is_symlink():
             raise DamagedModel(f"'{one}' is a link, which may lead anywhere: it is not followed")
     with _complaints(place / METADATA):
-        about = json.loads(read_plain(place / METADATA, _LARGEST_METADATA).decode())
+        about = json.loads(read_safely(place / METADATA, _LARGEST_METADATA).decode())
         seen, done = _space(about, "observation_space"), _space(about, "action_space")
         check_spaces(seen, done)
         if about.get("data_format", "hdf5") != "hdf5":
@@ -85,7 +85,7 @@ def _columns(path: Path, episodes: int, steps: int) -> dict[str, np.ndarray]:
     import h5py
 
     parts: list[dict[str, np.ndarray]] = []
-    with open_plain(path) as handle, h5py.File(handle, "r") as file:
+    with open_safely(path) as handle, h5py.File(handle, "r") as file:
         room = min(steps, MOST)
         for i in range(episodes):
             group = _member(h5py, file, f"episode_{i}", h5py.Group)

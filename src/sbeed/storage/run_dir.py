@@ -23,9 +23,9 @@ from typing import Any, Self
 
 import yaml
 
-from sbeed.storage.disk_errors import room_for
+from sbeed.storage.disk_errors import explained_disk_errors
 from sbeed.storage.lock import LOCK, locked
-from sbeed.storage.safe_open import read_plain
+from sbeed.storage.safe_open import read_safely
 
 Row = dict[str, Any]
 
@@ -70,7 +70,7 @@ class RunDir:
         self._check()  # before anything is left in a directory of somebody else's
         self._was_there = self.path.exists()
         with ExitStack() as undo:
-            with room_for(LOCK, self.path, len(str(os.getpid()))):
+            with explained_disk_errors(LOCK, self.path, len(str(os.getpid()))):
                 self.path.mkdir(parents=True, exist_ok=True)
                 undo.enter_context(locked(self.path))
             self._check()  # again: who had the lock before us may have begun a run
@@ -92,7 +92,7 @@ class RunDir:
     def begin(self, settings: Mapping[str, Any]) -> None:
         """Makes it a new run's."""
         new, content = self.path / f".{CONFIG}", yaml.safe_dump(dict(settings), sort_keys=False).encode()
-        with room_for(CONFIG, self.path, len(content)):
+        with explained_disk_errors(CONFIG, self.path, len(content)):
             with new.open("wb") as file:
                 file.write(content)
                 file.flush()
@@ -118,7 +118,7 @@ class RunDir:
         """Rows that hold `seed` and `step`; each is on its line, whole, when this returns."""
         for row in rows:
             line = json.dumps(_without_nan(row), allow_nan=False) + "\n"
-            with room_for("row", self.path, len(line)):
+            with explained_disk_errors("row", self.path, len(line)):
                 self._metrics.write(line)
                 self._metrics.flush()
             self.keep()
@@ -140,7 +140,7 @@ class RunDir:
             return 0
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
-            with room_for(METRICS, self.path, size):
+            with explained_disk_errors(METRICS, self.path, size):
                 os.fsync(file.fileno())
             return size
 
@@ -178,7 +178,7 @@ class _Events:
         from tensorboardX.event_file_writer import EventsWriter  # half a second that only a training run spends
 
         self._directory = directory
-        with room_for("events", directory):
+        with explained_disk_errors("events", directory):
             directory.mkdir(parents=True, exist_ok=True)
             number = len(list(directory.iterdir()))  # two of one second would have one name
             self._writer = EventsWriter(str(directory / "events"), f".{number}" if number else "")
@@ -202,7 +202,9 @@ class _Events:
         self._write(event)
 
     def _write(self, event: Any) -> None:
-        with room_for("event", self._directory, event.ByteSize() + 16):  # its length and two check sums are written too
+        with explained_disk_errors(
+            "event", self._directory, event.ByteSize() + 16
+        ):  # its length and two check sums are written too
             self._writer.write_event(event)
             self._writer.flush()
 
@@ -236,7 +238,7 @@ class _WithoutAliases(yaml.SafeLoader):
 def _text(path: Path, most: int) -> str:
     """Of a file of ours: whoever gave us the directory may have put a link or a pipe there."""
     try:
-        return read_plain(path, most).decode()
+        return read_safely(path, most).decode()
     except ValueError as error:
         raise ValueError(f"'{path}' cannot be read ({error})") from None
 
@@ -274,7 +276,7 @@ def model_of(path: Path, seeds: Sequence[int], seed: int) -> Path:
     return Path(path) / (MODEL if len(seeds) == 1 else f"seed_{seed}")
 
 
-def models(path: Path) -> list[Path]:
+def saved_models(path: Path) -> list[Path]:
     """The saved models of a run's directory, in the order of their seeds; a saved model stands for itself."""
     path = Path(path)
     several = sorted(path.glob("seed_*"), key=lambda found: (len(found.name), found.name))

@@ -8,9 +8,9 @@ from io import BufferedReader
 from pathlib import Path
 
 
-def read_plain(path: Path, most: int) -> bytes:
+def read_safely(path: Path, most: int) -> bytes:
     """A plain file of at most so many bytes."""
-    with open_plain(path) as file:
+    with open_safely(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > most:
             raise ValueError(f"it has {size} bytes, more than the {most} that it could need")
@@ -18,7 +18,7 @@ def read_plain(path: Path, most: int) -> bytes:
 
 
 @contextmanager
-def open_plain(path: Path) -> Iterator[BufferedReader]:
+def open_safely(path: Path) -> Iterator[BufferedReader]:
     """A ValueError or an OSError for anything else."""
     # Not to wait for a pipe's other end before it is known to be one.
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sbeed.storage import tensors
-from sbeed.storage.disk_errors import room_for
+from sbeed.storage.disk_errors import explained_disk_errors
 from sbeed.storage.tensors import MANIFEST, DamagedModel
 
 
@@ -32,7 +32,7 @@ class TensorFolder:
         folder stand there.
         """
         named = tensors.named_tensors(state)
-        room = room_for(self.kind.split()[-1], directory, sum(tensor.nbytes for tensor in named.values()))
+        room = explained_disk_errors(self.kind.split()[-1], directory, sum(tensor.nbytes for tensor in named.values()))
         with room, replacing(directory, {self.file, MANIFEST}, f"a {self.kind}") as new:
             described = tensors.write_tensors(new / self.file, named)
             file = {"name": self.file, "bytes": described["bytes"], "sha256": described["sha256"]}

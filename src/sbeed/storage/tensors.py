@@ -20,7 +20,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as parse
 from safetensors.numpy import save as tensor_bytes
 
-from sbeed.storage.safe_open import open_plain, read_plain
+from sbeed.storage.safe_open import open_safely, read_safely
 
 MANIFEST = "manifest.json"
 _PACKAGES = ("sbeed", "jax", "equinox", "gymnasium", "numpy")
@@ -120,7 +120,7 @@ def read_manifest(
     """
     path = Path(directory) / MANIFEST
     try:
-        content = read_plain(path, _LARGEST_MANIFEST)
+        content = read_safely(path, _LARGEST_MANIFEST)
         manifest = json.loads(content.decode())  # UTF-8: bytes would be taken for whatever they look like
     except (FileNotFoundError, NotADirectoryError):
         raise DamagedModel(f"'{directory}' is not a {kind}: it holds no {MANIFEST}") from None
@@ -164,7 +164,7 @@ def read_tensors(path: Path, described: Description, like: Any) -> Any:
     base, each = _LARGEST_HEADER
     most = base + sum(each + np.dtype(leaf.dtype).itemsize * int(np.prod(leaf.shape)) for _, leaf in leaves)
     try:
-        content = read_plain(path, most)
+        content = read_safely(path, most)
     except (OSError, ValueError) as error:
         reason = "it is not there" if isinstance(error, FileNotFoundError) else error
         raise DamagedModel(f"'{path}' cannot be read ({reason})") from None
@@ -185,7 +185,7 @@ def read_tensors(path: Path, described: Description, like: Any) -> Any:
 def state_of_file(path: Path, described: Description) -> str:
     """ "whole", or what is wrong with the file, which is read piece by piece."""
     try:
-        with open_plain(path) as file:
+        with open_safely(path) as file:
             size = os.fstat(file.fileno()).st_size
             if size != described["bytes"]:
                 return f"has {size} bytes"

@@ -167,7 +167,7 @@ class OnHost(_Collected):
         if learning and self.overlaps:
             news = population.begin_learning(self.replays)
         with population.timing("collect"):
-            chunks, returns = zip(*self.collector.collected())
+            chunks, returns = zip(*self.collector.answers())
         with population.timing("update"):
             held = population.members.hold(chunks)
             self.replays = population.members.run(ring.insert, self.replays, held, donate=(0,))

@@ -30,7 +30,7 @@ THIN = 0.05  # share of the data that must carry a step's weights, and least pie
 LEAST_PIECES = 10
 
 
-class Estimate(NamedTuple):
+class ValueEstimate(NamedTuple):
     """Discounted values over the data's first states; each interval holds 95% of the bootstrap."""
 
     fitted: float
@@ -52,7 +52,9 @@ class Told(NamedTuple):
     log_ratio: Array  # log pi / pi_b of the action taken
 
 
-def estimate_value(policy: Policy, dataset: Dataset, *, gamma: float, updates: int = 20_000, seed: int = 0) -> Estimate:
+def estimate_value(
+    policy: Policy, dataset: Dataset, *, gamma: float, updates: int = 20_000, seed: int = 0
+) -> ValueEstimate:
     """policy: with its normaliser, as it acts."""
     data = dataset.transitions()
     raw = policy.on_host().unsquash(data.action)
@@ -73,7 +75,7 @@ def estimate_value(policy: Policy, dataset: Dataset, *, gamma: float, updates: i
     robust = partial(doubly_robust, gamma=gamma)
     half = effective(log_w[:, min(horizon // 6, log_w.shape[1] - 1)])  # 1 / (2 (1 - gamma)) steps
     coverage = effective(told.log_ratio) / len(dataset)
-    return Estimate(
+    return ValueEstimate(
         float(begin.mean()),
         _interval(begin[draws].mean(1)),
         robust(begin, log_w, correction),

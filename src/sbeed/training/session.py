@@ -17,14 +17,15 @@ from sbeed.envs.task import Task, check_imports_nothing, read_task
 from sbeed.storage import run_dir
 from sbeed.storage.checkpoints import Checkpoint, Checkpoints, steps_of
 from sbeed.storage.datasets import load_dataset
-from sbeed.storage.disk_errors import room_for
+from sbeed.storage.disk_errors import explained_disk_errors
 from sbeed.storage.models import ModelCard, save_model
-from sbeed.storage.run_dir import RunDir
+from sbeed.storage.run_dir import Row, RunDir
 from sbeed.storage.tensor_folder import MODEL
 from sbeed.storage.tensors import DamagedModel
 from sbeed.training.interrupt import interruptible
+from sbeed.training.loop import OnProgress, ignore, run_loop
 from sbeed.training.progress_bar import progress_bar as show_progress
-from sbeed.training.run import OnProgress, Row, RunSpec, follow, ignore, make_trainer
+from sbeed.training.run import RunSpec, make_trainer
 from sbeed.training.trainer import Trainer
 
 
@@ -62,7 +63,7 @@ def record(
         warnings.warn(f"{given_up}: this is no more the run that was never stopped", RuntimeWarning, stacklevel=3)
     checkpoint_every = spec.checkpoint_every if trainer.replayable else 0
     kept = f"what was learned until then lies in '{run.path}'"
-    with interruptible(kept) as interrupted, _last_checkpoint_named(run), room_for("more", run.path):
+    with interruptible(kept) as interrupted, _last_checkpoint_named(run), explained_disk_errors("more", run.path):
         if not run.goes_on:
             run.begin(settings_of(spec, trainer, past.first))
         # Later checkpoints go before the rows that they count on.
@@ -79,7 +80,7 @@ def record(
 
         if store is not None and not steps_of(run.path):  # from now on there is always one
             _save(store, trainer, past)
-        follow(
+        run_loop(
             trainer,
             past.first + spec.steps - trainer.step,
             evaluate_every=spec.evaluate_every,
@@ -132,7 +133,7 @@ def _draw_curve(out: Path, rows: list[Row]) -> None:
 
     picture = BytesIO()
     plots.learning_curves({out.resolve().name: rows}).savefig(picture, dpi=160)
-    with room_for(run_dir.CURVE, out, len(picture.getvalue())):
+    with explained_disk_errors(run_dir.CURVE, out, len(picture.getvalue())):
         (out / run_dir.CURVE).write_bytes(picture.getvalue())
 
 
@@ -241,7 +242,7 @@ def is_finished(path: Path, seeds: Sequence[int], step: int, learned: int) -> bo
     return bool(models) and all(model.get("steps") == learned for model in models)
 
 
-def pursue(
+def go_on(
     run: RunDir,
     *,
     at: int | None = None,
@@ -300,4 +301,4 @@ def resume(
     run_dir.check_run(Path(path))
     asked: dict[str, Any] = {"at": at, "env": env, "workers": workers, "restart_episodes": restart_episodes}
     with RunDir(Path(path), resume=True) as run:
-        return pursue(run, **asked, data=data, progress_bar=progress_bar, on_progress=on_progress)
+        return go_on(run, **asked, data=data, progress_bar=progress_bar, on_progress=on_progress)

@@ -21,7 +21,7 @@ SMALL = {
 }
 
 
-class Scale(NamedTuple):
+class Size(NamedTuple):
     seeds: int  # unless others are asked for
     sized: Callable[[RunSpec], RunSpec]
 
@@ -43,7 +43,7 @@ def _smoke(spec: RunSpec) -> RunSpec:
     )
 
 
-SCALES = {"smoke": Scale(1, _smoke), "full": Scale(5, lambda spec: spec)}
+SCALES = {"smoke": Size(1, _smoke), "full": Size(5, lambda spec: spec)}
 
 
 def at_scale(figure: Figure, scale: str) -> Figure:
