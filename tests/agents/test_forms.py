@@ -33,7 +33,7 @@ def test_every_agent_and_no_preset_that_there_is_not_is_known_without_jax():
 
 def test_the_preset_chooses_the_form():
     agent, key = find("sbeed"), jax.random.key(0)
-    assert list(agent.presets) == ["default", "offline", "paper", "paper-on-policy"]
+    assert list(agent.presets) == ["default", "gradient", "offline", "paper", "paper-on-policy"]
     config = agent.preset("default", BOX)
     assert type(config) is QConfig is sbeed.QConfig
     assert hasattr(jax.eval_shape(lambda: agent.init(config, BOX, key)), "Q")
@@ -43,7 +43,8 @@ def test_the_preset_chooses_the_form():
 
 
 def test_an_unknown_preset_is_refused_with_the_names():
-    with pytest.raises(ValueError, match="preset: must be one of default, offline, paper, paper-on-policy, got 'fast'"):
+    known = "default, gradient, offline, paper, paper-on-policy"
+    with pytest.raises(ValueError, match=f"preset: must be one of {known}, got 'fast'"):
         find("sbeed").preset("fast", BOX)
 
 

@@ -38,11 +38,16 @@ def find(name: str) -> Agent:
     return AGENTS[name]
 
 
-def configured(agent: str, preset: str, spec: EnvSpec, fields: Mapping[str, Any]) -> Config:
-    """The preset's config with these fields replaced; a ValueError in one line for a field that would do nothing."""
+def restored(agent: str, preset: str, spec: EnvSpec, fields: Mapping[str, Any]) -> Config:
+    """The preset's config with these fields replaced, as a saved file has them: all of them, read or not."""
     start = find(agent).preset(preset, spec)
     check_names(agent, preset, fields)
-    config = with_fields(start, fields)
+    return with_fields(start, fields)
+
+
+def configured(agent: str, preset: str, spec: EnvSpec, fields: Mapping[str, Any]) -> Config:
+    """The same for fields that a user asks for; a ValueError in one line for one that would do nothing."""
+    start, config = find(agent).preset(preset, spec), restored(agent, preset, spec, fields)
     unread = config.unread(spec.action_kind == "discrete") if isinstance(config, QConfig) else {}
     for name, needs in unread.items():
         if getattr(config, name) != getattr(start, name):

@@ -9,7 +9,7 @@ import jax
 
 from sbeed.agents.configs import FORMER, FORMER_AGENTS
 from sbeed.agents.knobs import plain_fields, whole_number
-from sbeed.agents.registry import configured, find
+from sbeed.agents.registry import find, restored
 from sbeed.envs import spaces
 from sbeed.envs.task import Task
 from sbeed.storage.tensor_folder import MODEL
@@ -60,7 +60,7 @@ def _read_card(path: Path, manifest: dict[str, Any]) -> ModelCard:
         if [spec.observation_size, spec.action_size] != sizes or not isinstance(name, str | None):
             raise ValueError("its environment contradicts itself")
         agent, preset = find(manifest["agent"]), manifest["preset"]
-        config = configured(agent.name, preset, spec, manifest["config"])
+        config = restored(agent.name, preset, spec, manifest["config"])
         agent.check(config, spec)
         seed, steps = (whole_number(word, manifest[word], low=0) for word in ("seed", "steps"))
         task = Task(spec, seen, done, name, float(env["noise"]))

@@ -14,11 +14,20 @@ class QConfig:
     # The objective
     gamma: float = knob(0.99, "discount", low=0, high=1, open=True, paper=".995")
     eta: float = knob(1.0, "weight of the dual term in L_eta; 0 is PCL", low=0, high=1, paper="grid .004-.1")
-    kappa: float = knob(
-        1.0, "share of the gradient that flows through V(s'); 0 is a semi-gradient", low=0, high=1, paper="1"
+    backward: Literal["kappa", "descent"] = knob(
+        "descent",
+        "how the backward half of L_eta's gradient, through V(s'), is weighed: by kappa throughout, or by the least "
+        "weight from kappa on at which Q's step still points down L_eta (`descent`)",
+        paper="kappa",
     )
-    k: int = knob(1, "steps of a target", low=1, paper="grid 1-100")
-    trace: float = knob(1.0, "weight passed on to later steps; 0 is one step, 1 plain k-step", low=0, high=1)
+    kappa: float = knob(
+        0.0, "weight of the backward half; 1 is the gradient of L_eta, 0 a semi-gradient", low=0, high=1, paper="1"
+    )
+    descent: float = knob(
+        0.5, "least cosine between Q's step and the gradient of L_eta, with backward = descent", low=0, high=1
+    )
+    k: int = knob(4, "steps of a target", low=1, paper="grid 1-100")
+    trace: float = knob(0.5, "weight passed on to later steps; 0 is one step, 1 plain k-step", low=0, high=1)
     lam: float = knob(0.1, "smoothing; with adapt_lam its start", low=0, open=True, paper="grid .001-.1")
     adapt_lam: bool = knob(True, "move lam until the entropy is entropy_target", paper="no")
     entropy_target: float = knob(
@@ -37,7 +46,7 @@ class QConfig:
         paper="net",
     )
     dual_ridge: float = knob(
-        1.0,
+        0.01,
         "ridge of the dual, in units of its features' mean square: nu is at most 1 / (1 + ridge) of the error",
         low=0,
     )
@@ -46,7 +55,7 @@ class QConfig:
     # The steps
     Q_step_size: float = knob(1e-3, "of Q", low=0)
     dual_step_size: float = knob(
-        0.1,
+        0.5,
         "of nu: of plain steps for a head, whose features have unit norm, of Adam for a net",
         low=0,
         paper="grid .001-.1",
@@ -88,7 +97,12 @@ class QConfig:
         no_dual, no_lam = "a dual (`dual`)", "an adapted lam (`adapt_lam`)"
         rules = (
             (self.k == 1, ("trace",), "paths of several steps (`k`)"),
-            (self.kappa == 0 and self.dual != "none", ("eta",), "a backward part of the gradient (`kappa`)"),
+            (
+                self.kappa == 0 and self.backward == "kappa" and self.dual != "none",
+                ("eta",),
+                "a backward half of the gradient (`kappa`)",
+            ),
+            (self.backward == "kappa", ("descent",), "a backward half that is weighed by it (`backward`)"),
             (not self.adapt_lam, ("lam_step_size", "kl_target"), no_lam),
             (not self.adapt_lam and discrete, ("entropy_target",), no_lam),
             (self.prior == "uniform", ("clone_steps", "kl_target"), "a clone of the behaviour (`prior`)"),

@@ -34,6 +34,7 @@ class Learner(NamedTuple):
     averaged: Policy  # the Polyak average of the policy, for evaluation
     log_lam: Array
     largest_reward: Array  # of all batches, in absolute value: what bounds V
+    products: Array  # running <b, b>, <b, g>, <g, g> of L_eta's gradient g and its backward half b: [3]
     lowered: Array  # running share of updates that lowered L_eta on a held-out batch
     scales: Scales
     opt: dict[str, optax.OptState]
@@ -79,6 +80,7 @@ def init(config: QConfig, spec: EnvSpec, key: Key) -> Learner:
         averaged=pi if pi is not None else policy_of(q, log_lam, prior),
         log_lam=log_lam,
         largest_reward=zero,
+        products=jnp.zeros(3, jnp.float32),
         lowered=zero + 0.5,
         scales=scales.init(spec.observation_size),
         opt=opt,

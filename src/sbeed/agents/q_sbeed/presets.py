@@ -16,10 +16,15 @@ def default(spec: EnvSpec) -> QConfig:
     )
 
 
+def gradient(spec: EnvSpec) -> QConfig:
+    """`default` along the gradient of L_eta itself: eta 1 and the whole backward half, no slow copy."""
+    return replace(default(spec), backward="kappa", kappa=1.0, eta=1.0, slow_copy=False)
+
+
 def offline(spec: EnvSpec) -> QConfig:
     """For a fixed dataset: entropy is relative to a clone of the policy that collected it."""
     near = replace(default(spec), prior="behaviour")
     return replace(near, adapt_lam=False, lam=0.4, clone_steps=20_000)
 
 
-PRESETS: dict[str, Callable[[EnvSpec], QConfig]] = {"default": default, "offline": offline}
+PRESETS: dict[str, Callable[[EnvSpec], QConfig]] = {"default": default, "gradient": gradient, "offline": offline}

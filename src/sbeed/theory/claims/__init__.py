@@ -21,6 +21,7 @@ from sbeed.theory.claims import (
     natural_gradient,
     primal_gradient,
     q_coordinates,
+    q_descent,
     q_envelope,
     q_gradient,
     q_path_consistency,
@@ -66,6 +67,7 @@ STATEMENTS: tuple[Statement, ...] = (
     q_coordinates.STATEMENT,
     q_envelope.STATEMENT,
     q_gradient.STATEMENT,
+    q_descent.STATEMENT,
     q_path_consistency.STATEMENT,
     q_same_optimum.STATEMENT,
     # The algorithms
