@@ -31,7 +31,7 @@ class QConfig:
     lam: float = knob(0.1, "smoothing; with adapt_lam its start", low=0, open=True, paper="grid .001-.1")
     adapt_lam: bool = knob(True, "move lam until the entropy is entropy_target", paper="no")
     entropy_target: float = knob(
-        -1.0, "entropy per dimension of a box; for discrete actions a share of the largest, log A"
+        -0.5, "entropy per dimension of a box; for discrete actions a share of the largest, log A"
     )
     prior: Literal["uniform", "behaviour"] = knob(
         "uniform", "what pi's entropy is relative to: nothing, or a clone of the policy that collected the data"
@@ -85,11 +85,11 @@ class QConfig:
     return_scale: float = knob(100.0, "that standard deviation; Adam moves Q in absolute steps", low=0, open=True)
 
     # The data
-    batch_size: int = knob(256, "targets per update", low=1, paper="grid 10000-40000")
+    batch_size: int = knob(128, "targets per update", low=1, paper="grid 10000-40000")
     replay_capacity: int = knob(1_000_000, "transitions kept", low=1, high=1e9)
     warmup: int = knob(5_000, "uniformly random steps before the first update", low=1)
     steps_per_iteration: int = knob(64, "environment steps between updates", low=1, paper="grid 1000-3000")
-    updates_per_iteration: int = knob(64, "updates after each of these rounds", low=1, paper="not said")
+    updates_per_iteration: int = knob(128, "updates after each of these rounds", low=1, paper="not said")
     overlap: bool = knob(True, "updates use the data that precede a round's steps, so that both run at the same time")
 
     def unread(self, discrete: bool) -> dict[str, str]:
