@@ -21,14 +21,14 @@ MOST_SEEDS = 1000
 
 @dataclass(frozen=True)
 class FigureCommand:
-    """Make a figure of the paper, or of its theory. The same command again does what is left to do."""
+    """Make a figure of the paper, of its theory, or of today's defaults. The same command again does what is left."""
 
-    name: Annotated[Literal["ablation", "off-policy", "on-policy", "theory"], tyro.conf.Positional]
+    name: Annotated[Literal["ablation", "off-policy", "on-policy", "q-form", "scores", "theory"], tyro.conf.Positional]
     """Which figure."""
     scale: Literal["smoke", "full"] = "smoke"
     """How large: to see that all of it runs, in minutes, or as the paper has it, in days. The theory's has one size."""
     seeds: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: 5, smoke: 1)")] = None
-    """Runs of each curve, with the seeds 0, 1, ..."""
+    """Runs of each curve, with the seeds 0, 1, ..., or 20, 21, ... of q-form and scores, whose search had others."""
     only: Annotated[
         tuple[str, ...] | None, tyro.conf.arg(metavar="NAME [NAME ...]", help_behavior_hint="(default: all)")
     ] = None
@@ -116,11 +116,13 @@ class FigureCommand:
 
     def _figure(self) -> "tuple[spec.Figure, int]":
         """All of it, of which --only names something, and how many seeds a curve has."""
-        from sbeed.experiments.figures import ablation, off_policy, on_policy
+        from sbeed.experiments.figures import ablation, off_policy, on_policy, q_form, scores
         from sbeed.experiments.figures.sizes import SCALES, at_scale
         from sbeed.experiments.spec import chosen, labels_in, places_in, trains_alone
 
-        figure = {module.FIGURE.name: module.FIGURE for module in (ablation, off_policy, on_policy)}[self.name]
+        figure = {module.FIGURE.name: module.FIGURE for module in (ablation, off_policy, on_policy, q_form, scores)}[
+            self.name
+        ]
         names = [*places_in(figure), *labels_in(figure)]
         known = ", ".join(f"'{name}'" for name in dict.fromkeys(names))
         require("--only", self.only != (), f"name at least one of {known}")

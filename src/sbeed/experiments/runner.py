@@ -58,7 +58,7 @@ def run_figure(
     jobs = [Job(title, run, runs / run.id) for title, run in runs_of(part, seeds, holding)]
     check_settings(jobs)
     places = places_of(shown(part, seeds)) | there.places
-    most = 1 + max(seed for *_, seed in places)
+    most = 1 + max(seed for *_, seed in places) - figure.first_seed
     about = {
         "name": figure.name,
         "title": figure.title,

@@ -71,6 +71,10 @@ class Figure(NamedTuple):
     name: str
     title: str
     panels: tuple[Panel, ...]
+    first_seed: int = 0  # of each curve's runs; others than 0 for settings that were searched on those
+
+    def seeds(self, count: int) -> range:
+        return range(self.first_seed, self.first_seed + count)
 
 
 def panel_per_task(
@@ -116,7 +120,7 @@ def arranged(figure: Figure, seeds: int, *, together: bool = False, done: Iterab
     """
     holders = {Run(run.spec, seed).id: run for run in done for seed in run.seeds}
     for spec in (curve.spec for panel in figure.panels for curve in panel.curves):
-        left = [seed for seed in range(seeds) if Run(spec, seed).id not in holders]
+        left = [seed for seed in figure.seeds(seeds) if Run(spec, seed).id not in holders]
         if together and not trains_alone(spec) and left and left[-1] - left[0] + 1 == len(left):
             population = Run(spec, left[0], len(left))
             holders |= {Run(spec, seed).id: population for seed in left}
@@ -126,7 +130,7 @@ def arranged(figure: Figure, seeds: int, *, together: bool = False, done: Iterab
 def runs_of(figure: Figure, seeds: int, holding: Holding = Run) -> list[tuple[str, Run]]:
     """Every run once, whoever shows it, with what to call it; the first seed of all curves comes first."""
     found: dict[str, tuple[str, Run]] = {}
-    for seed in range(seeds):
+    for seed in figure.seeds(seeds):
         for panel in figure.panels:
             place = panel.env if panel.name == panel.env else f"{panel.env} ({panel.name})"
             for curve in panel.curves:
@@ -146,7 +150,7 @@ def shown(figure: Figure, seeds: int, holding: Holding = Run) -> list[dict[str, 
             "runs": [
                 {"label": curve.label, "seed": seed, "id": holding(curve.spec, seed).id}
                 for curve in panel.curves
-                for seed in range(seeds)
+                for seed in figure.seeds(seeds)
             ],
         }
         for panel in figure.panels

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from sbeed.agents.q_sbeed.equations import least_share, log_pi_of
 from sbeed.envs.tabular import FiniteMDP
 from sbeed.theory import baird
-from sbeed.theory.claim import Claim, Statement, central_differences, draw, every
+from sbeed.theory.claim import Claim, Statement, at_most, central_differences, draw, every
 from sbeed.theory.claims.q_envelope import envelope
 from sbeed.theory.claims.q_gradient import FEATURES, Problem
 from sbeed.types import Array, Key, Scalar
@@ -37,7 +37,7 @@ def descends(problem: Problem, w: Array, c: Array, cosine: Scalar) -> Claim:
     f, b = halves(problem, w)
     slope = central_differences(problem.maximised, w)
     rate = ((f + c * b) @ slope) / (jnp.linalg.norm(f + c * b) * jnp.linalg.norm(slope))
-    return Claim(1 - rate, 1 - cosine + 1e-6)
+    return at_most(1 - rate, 1 - cosine + 1e-6)
 
 
 def check(mdp: FiniteMDP, key: Key) -> Claim:
@@ -53,7 +53,7 @@ def check(mdp: FiniteMDP, key: Key) -> Claim:
     c = share(f, b, cosine)
     # Where c is not zero a little less of the backward half turns the step too far.
     too_far = jnp.where(c > 0, angle(f + (c - 1e-3) * b, f + b), -1)
-    return every(descends(problem, w, c, cosine), Claim(1 + too_far, 1 + cosine))
+    return every(descends(problem, w, c, cosine), at_most(1 + too_far, 1 + cosine))
 
 
 def star_problem() -> tuple[Problem, Array]:
