@@ -87,7 +87,7 @@ class QConfig:
     # The data
     batch_size: int = knob(128, "targets per update", low=1, paper="grid 10000-40000")
     replay_capacity: int = knob(1_000_000, "transitions kept", low=1, high=1e9)
-    warmup: int = knob(5_000, "uniformly random steps before the first update", low=1)
+    warmup: int = knob(1_000, "uniformly random steps before the first update", low=1)
     steps_per_iteration: int = knob(64, "environment steps between updates", low=1, paper="grid 1000-3000")
     updates_per_iteration: int = knob(128, "updates after each of these rounds", low=1, paper="not said")
     overlap: bool = knob(True, "updates use the data that precede a round's steps, so that both run at the same time")
