@@ -43,7 +43,7 @@ def configured(agent: str, preset: str, spec: EnvSpec, fields: Mapping[str, Any]
     start = find(agent).preset(preset, spec)
     check_names(agent, preset, fields)
     config = with_fields(start, fields)
-    unread = config.unread(spec.action_kind == "discrete") if isinstance(config, QConfig) else {}
+    unread = config.unread(spec.action_kind == "discrete") if isinstance(config, QConfig | SBEEDConfig) else {}
     for name, needs in unread.items():
         if getattr(config, name) != getattr(start, name):
             raise ValueError(f"{name}: does nothing here: it needs {needs}")
