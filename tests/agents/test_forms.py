@@ -109,6 +109,31 @@ def test_files_of_sbeed_0_1_are_refused_with_what_to_do(tmp_path):
         agent.learn(100, out=run, resume=True)
 
 
+@pytest.mark.parametrize(
+    ("kind", "preset", "fields", "name"),
+    [
+        ("box", "paper", {"k": 1, "trace": 0.5}, "trace"),
+        ("box", "paper", {"kappa": 1.0, "slow_rate": 0.1}, "slow_rate"),
+        ("box", "paper", {"prior_rate": 0.5}, "prior_rate"),
+        ("box", "paper", {"kl_target": 0.5}, "kl_target"),
+        ("box", "paper", {"dual_tolerance": 0.5}, "dual_tolerance"),
+        ("box", "paper", {"dual_features": "hidden"}, "dual_features"),
+        ("box", "paper", {"dual": "linear", "dual_step_size": 0.5}, "dual_step_size"),
+        ("box", "paper", {"dual": "none", "eta": 0.0, "dual_l2": 0.5}, "dual_l2"),
+        ("box", "paper", {"policy": "mlp", "features": 7}, "features"),
+        ("box", "paper", {"squash": False}, "squash"),
+        ("discrete", "paper", {"initial_std": 0.5}, "initial_std"),
+        ("box", "paper", {"policy": "mlp", "initial_std": 0.5}, "initial_std"),
+        ("box", "paper", {"pi_prox": "euclidean", "kl_radius": 0.5}, "kl_radius"),
+        ("box", "paper", {"normalize_observations": False, "scale_rounds": 7}, "scale_rounds"),
+        ("box", "paper", {"pi_updates_per_iteration": None, "pi_batch_size": 7}, "pi_batch_size"),
+    ],
+)
+def test_a_knob_of_the_V_pi_form_that_would_do_nothing_is_refused_in_one_line(kind, preset, fields, name):
+    with pytest.raises(ValueError, match=f"^{name}: does nothing here: it needs [^\n]+$"):
+        configured("sbeed", preset, EnvSpec("task", 3, kind, 2, None), fields)
+
+
 def test_files_of_this_version_are_read(tmp_path):
     again = SBEED.load(GOLDEN / "model_schema_2")
     assert type(again.config) is QConfig

@@ -48,7 +48,7 @@ def restored(agent: str, preset: str, spec: EnvSpec, fields: Mapping[str, Any]) 
 def configured(agent: str, preset: str, spec: EnvSpec, fields: Mapping[str, Any]) -> Config:
     """The same for fields that a user asks for; a ValueError in one line for one that would do nothing."""
     start, config = find(agent).preset(preset, spec), restored(agent, preset, spec, fields)
-    unread = config.unread(spec.action_kind == "discrete") if isinstance(config, QConfig) else {}
+    unread = config.unread(spec.action_kind == "discrete") if isinstance(config, QConfig | SBEEDConfig) else {}
     for name, needs in unread.items():
         if getattr(config, name) != getattr(start, name):
             raise ValueError(f"{name}: does nothing here: it needs {needs}")

@@ -106,6 +106,33 @@ class SBEEDConfig:
     # What the trainer asks of every agent.
     overlap = False
 
+    def unread(self, discrete: bool) -> dict[str, str]:
+        """The knobs that this config does not read, each with what would make it read."""
+        solved = self.dual == "linear" and self.dual_features == "rbf"
+        of_dual = ("dual_features", "dual_sees", "dual_steps", "dual_tolerance", "dual_l2", "dual_step_size")
+        rules = (
+            (self.k == 1, ("trace", "dual_sees"), "targets of several steps (`k`)"),
+            (self.kappa == 1, ("slow_rate",), "a slow copy's share of the bootstrap (`kappa`)"),
+            (self.prior == "uniform", ("prior_rate",), "a lagged copy of pi (`prior`)"),
+            (not self.adapt_lam, ("kl_target", "lam_step_size"), "an adapted lam (`adapt_lam`)"),
+            (self.dual_steps == 1, ("dual_tolerance",), "several steps of the dual (`dual_steps`)"),
+            (self.dual == "net", ("dual_features",), "a linear dual (`dual`)"),
+            (solved, ("dual_steps", "dual_tolerance", "dual_step_size"), "a dual that takes steps (`dual`)"),
+            (self.dual == "none", of_dual, "a dual (`dual`)"),
+            (self.policy != "rbf" and not solved, ("features",), "random features (`policy` or `dual_features`)"),
+            (self.policy != "mlp" or discrete, ("squash",), "an mlp for a box of actions (`policy`)"),
+            (discrete, ("initial_std",), "a box of actions"),
+            (self.policy == "mlp" and self.squash, ("initial_std",), "a policy that is not squashed (`squash`)"),
+            (self.pi_prox == "euclidean", ("kl_radius", "fisher_ridge"), "steps of pi in KL (`pi_prox`)"),
+            (not self.normalize_observations, ("scale_rounds",), "normalised observations (`normalize_observations`)"),
+            (
+                self.pi_updates_per_iteration is None,
+                ("pi_batch_size", "pi_newest"),
+                "policy steps of their own (`pi_updates_per_iteration`)",
+            ),
+        )
+        return {name: needs for unread, names, needs in rules if unread for name in names}
+
     @property
     def length(self) -> int:
         """Transitions in a sampled segment."""
