@@ -198,9 +198,9 @@ class Algorithm:
         restart_episodes: bool = False,
     ) -> Self:
         if resume and out is None:
-            raise ValueError("resume: a run goes on in its directory: name it (out)")
+            raise ValueError("resume: requires the directory of the run (out)")
         if restart_episodes and not resume:
-            raise ValueError("restart_episodes: only a run that goes on (resume) has episodes to give up")
+            raise ValueError("restart_episodes: requires resume: only a resumed run has unfinished episodes")
         steps, proceed = spec.steps, _as_function(callback, self)
         with ExitStack() as stack:
             run = None if out is None else stack.enter_context(RunDir(Path(out), resume=resume))

@@ -74,7 +74,7 @@ def test_what_is_there_stays_in_the_figure_when_other_things_are_asked_for(capsy
     assert runs_after("--only", "k = 20") == {**first, "k": [("k = 20", 0)]}
     (tmp_path / "figure.json").write_text('{"name": "ablation", "scale": "smoke"}')
     _, _, err = _run(capsys, "figure", "ablation", "--out", tmp_path)
-    assert err == f"sbeed: '{tmp_path / 'figure.json'}' is no figure of ours\n"
+    assert err == f"sbeed: '{tmp_path / 'figure.json'}' is not a figure that sbeed wrote\n"
 
 
 def test_a_figure_may_lie_above_another(capsys, tmp_path, monkeypatch):
@@ -100,7 +100,7 @@ def test_runs_that_cannot_be_read_back_are_said_in_one_line(capsys, tmp_path, mo
     (run,) = (tmp_path / "runs").iterdir()
     (run / RESULT).write_text('{"versions": 3}')
     code, _, err = _run(capsys, *asked)
-    assert (code, err) == (2, f"sbeed: '{run / RESULT}' is no result of ours\n")
+    assert (code, err) == (2, f"sbeed: '{run / RESULT}' is not a result that sbeed wrote\n")
 
 
 def test_what_no_panel_has_is_not_run(capsys, tmp_path):

@@ -218,7 +218,7 @@ def test_a_spec_that_is_no_run_is_named(tmp_path):
     path.mkdir(parents=True)
     for name in (SPEC, RESULT):
         (path / name).write_text("{}")
-    with pytest.raises(ValueError, match=r"runs/0/spec.json': not a run of ours"):
+    with pytest.raises(ValueError, match=r"runs/0/spec.json': not a run that sbeed wrote"):
         run_figure(_figure(), tmp_path, Scripted(), seeds=1, scale="smoke", show=Silent())
 
 

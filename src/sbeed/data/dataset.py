@@ -131,14 +131,16 @@ def _from_d3rlpy(given: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     if not must <= set(given) <= known:
         wrong = sorted(must - set(given) or set(given) - known)[0]
         missing = wrong in must
-        raise BadData(wrong, f"{'is missing' if missing else 'is no name of ours'}; the names are {', '.join(FIELDS)}")
+        raise BadData(
+            wrong, f"{'is missing' if missing else 'is not a known field'}; the names are {', '.join(FIELDS)}"
+        )
     count = _same_length(given, given["terminals"])
     terminals = given["terminals"]
     timeouts = given.get("timeouts", np.zeros(count, bool))
     terminated, cut = (_flags(key, x, terminals) for key, x in (("terminals", terminals), ("timeouts", timeouts)))
     last = terminated | cut
     if not last[-1]:
-        raise BadData("terminals", "the data end, and their last episode does not", index=count - 1, last=last)
+        raise BadData("terminals", "the data end before their last episode does", index=count - 1, last=last)
     columns = {ours: given[theirs] for theirs, ours in D3RLPY.items() if theirs in given}
     kept = np.ones(count, bool)
     if "next_obs" not in columns:
@@ -243,7 +245,7 @@ def _check(dataset: Dataset) -> None:
     _refuse("action", _outside(dataset.action_space, d["action"]), f"is not in {dataset.action_space}", last)
     _refuse("terminated", d["terminated"] & ~last, "terminates, and its episode goes on", last)
     if not last[-1]:
-        raise BadData("last", "the data end, and their last episode does not", index=count - 1, last=last)
+        raise BadData("last", "the data end before their last episode does", index=count - 1, last=last)
     jumps = _any(d["next_obs"][:-1] != d["obs"][1:]) & ~last[:-1]
     _refuse("next_obs", jumps, "is not the observation of the next step, and the episode goes on", last)
 

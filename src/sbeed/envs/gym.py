@@ -23,7 +23,7 @@ def make_gym(name: str, *, time_limit: bool = True) -> gymnasium.Env:
     """
     module, colon, _ = name.rpartition(":")
     if colon and not all(part.isidentifier() for part in module.split(".")):
-        raise ValueError(f"{name!r} is not a Gymnasium environment id: {module!r} is no name of a module")
+        raise ValueError(f"{name!r} is not a Gymnasium environment id: {module!r} is not the name of a module")
     try:
         # The checker wraps every step to look at the first two; GymEnv looks at all of them.
         return gymnasium.make(name, disable_env_checker=True, max_episode_steps=None if time_limit else -1)

@@ -168,7 +168,9 @@ class Ray:
         self._running: dict[Any, Job] = {}
         if not self.slots:  # Ray would wait for such a machine, and say nothing
             self.close()
-            raise ConnectionError(f"no machine there has a core and {MEMORY / 2**30:g} GiB of memory for a run")
+            raise ConnectionError(
+                f"no machine of the cluster has a core and {MEMORY / 2**30:g} GiB of memory for a run"
+            )
 
     @property
     def slots(self) -> int:

@@ -196,8 +196,8 @@ def _earlier(out: Path, name: str, scale: str) -> _Earlier:
         return _Earlier()
     path = out / figure_folder.FIGURE
     if (there.get("name"), there.get("scale")) != (name, scale):
-        raise ValueError(f"'{path}' is of another figure ({there.get('name')}, {there.get('scale')})")
+        raise ValueError(f"'{path}' belongs to another figure ({there.get('name')}, {there.get('scale')})")
     try:
         return _Earlier(float(there["seconds"]), places_of(there["panels"]))
     except (KeyError, TypeError, ValueError):
-        raise ValueError(f"'{path}' is no figure of ours") from None
+        raise ValueError(f"'{path}' is not a figure that sbeed wrote") from None

@@ -54,7 +54,7 @@ def open_study(out: Path, space: Space, base: RunSpec, seeds: Sequence[int]) -> 
     distributions = {name: optuna.distributions.distribution_to_json(one) for name, one in space.items()}
     asked = json.loads(json.dumps({"run": base.as_dict(), "seeds": list(seeds), "space": distributions}))
     if study.user_attrs.setdefault("asked", asked) != asked:
-        raise ValueError(f"'{out}' is another search's: its runs, its seeds or its ranges are others")
+        raise ValueError(f"'{out}' belongs to another search: its runs, seeds or ranges differ")
     study.set_user_attr("asked", asked)
     for left in study.get_trials(states=(TrialState.RUNNING,)):  # by whoever was broken off
         study.tell(left.number, state=TrialState.FAIL)

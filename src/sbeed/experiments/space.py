@@ -45,7 +45,7 @@ def _read_field(agent: str, preset: str, word: str) -> tuple[str, BaseDistributi
         with_fields(config(), {name: None})  # which says what names there are
     kind = kinds[name]
     if get_origin(kind) is tuple:
-        raise ValueError(f"{name}: holds several numbers at once, which cannot be searched")
+        raise ValueError(f"{name}: holds several numbers, which cannot be searched")
     some = [_value(config, name, text, kind) for text in ([low, high] if dots else values.split(","))]
     if not dots:
         return name, CategoricalDistribution(some)

@@ -44,7 +44,7 @@ def read_run(found: Mapping[str, Any]) -> Run:
     names = {field.name for field in fields(RunSpec)} - {"fields"}
     changes = found.get("fields")
     if not isinstance(changes, dict) or set(found) != {*names, "fields", "seed", "members"}:
-        raise ValueError("not a run of ours")
+        raise ValueError("not a run that sbeed wrote")
     changes = {name: tuple(value) if isinstance(value, list) else value for name, value in changes.items()}
     spec = with_fields(RunSpec("", fields=changes), {name: found[name] for name in names})
     return Run(spec, whole_number("seed", found["seed"], low=0), whole_number("members", found["members"], low=1))

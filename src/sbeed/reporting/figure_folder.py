@@ -128,7 +128,7 @@ def read_results(path: Path) -> Results:
     """Of a figure's folder, or of a folder of them. A file that no program of ours wrote is a ValueError, one line."""
     path = Path(path)
     if not path.is_dir():
-        raise FileNotFoundError(f"'{path}' is no directory")
+        raise FileNotFoundError(f"'{path}' is not a directory")
     places = [path, *sorted(place for place in path.iterdir() if place.is_dir() and not place.is_symlink())]
     figures = [read_figure(place) for place in places if (place / FIGURE).exists()]
     claims = [row for place in places if (place / CLAIMS).exists() for row in _read_claims(place / CLAIMS)]
@@ -162,7 +162,7 @@ def read_figure(path: Path) -> FigureResults:
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         reason = f"it has no {error}" if isinstance(error, KeyError) else error
-        raise ValueError(f"'{file}' is no figure of ours: {reason}") from None
+        raise ValueError(f"'{file}' is not a figure that sbeed wrote: {reason}") from None
     if (path / RUNS).is_symlink():
         raise ValueError(f"'{path / RUNS}' is a link, which may lead anywhere")
     read = {
@@ -192,9 +192,9 @@ def _without_repeats(panels: Iterable[PanelResults]) -> tuple[PanelResults, ...]
 def _asked_run(run: Mapping[str, Any]) -> RunResult:
     id, seed = run["id"], run["seed"]
     if not (isinstance(id, str) and _ID.fullmatch(id)):
-        raise ValueError(f"{id!r:.50} is no name of a run's folder")
+        raise ValueError(f"{id!r:.50} is not the name of a run's folder")
     if not is_count(seed):
-        raise ValueError(f"{seed!r:.50} is no seed")
+        raise ValueError(f"{seed!r:.50} is not a seed")
     return RunResult(_name(run["label"]), seed, id)
 
 
@@ -211,7 +211,7 @@ def _read_run(path: Path, run: RunResult) -> RunResult:
                 versions=_name(", ".join(f"{name} {one}" for name, one in result.get("versions", {}).items() if one)),
             )
         except (AttributeError, ValueError):
-            raise ValueError(f"'{path / RESULT}' is no result of ours") from None
+            raise ValueError(f"'{path / RESULT}' is not a result that sbeed wrote") from None
     if (path / run_dir.CONFIG).exists():
         run = run._replace(config=run_dir.parse_config(_text(path / run_dir.CONFIG), path / run_dir.CONFIG))
     rows, file = [], path / run_dir.METRICS
@@ -240,7 +240,7 @@ def _diverged(result: Mapping[str, Any], seed: int) -> bool:
 def _checked(row: Mapping[str, Any], file: Path) -> dict[str, Any]:
     """What is needed of a row; a return that is no finite number is none."""
     if not is_count(row.get("step")) or not is_count(row.get("iteration", 0)) or "return" not in row:
-        raise ValueError(f"'{file}' holds something that is no row of ours")
+        raise ValueError(f"'{file}' has a line that is not a row of sbeed's")
     return {
         **{name: row[name] for name in ("step", "iteration") if name in row},
         "final": row.get("final") is True,
@@ -311,7 +311,7 @@ def _text(file: Path) -> str:
 
 def _name(text: Any) -> str:
     if not isinstance(text, str) or len(text) > _MOST_LETTERS:
-        raise ValueError(f"{text!r:.50} is no name")
+        raise ValueError(f"{text!r:.50} is not a name")
     return text
 
 

@@ -296,7 +296,7 @@ class FromDataset(Experience):
 
     def evaluate(self, episodes: int) -> list[Scores]:
         if not self.plays:
-            raise ValueError("eval_env: a dataset is nothing to play in; name an environment")
+            raise ValueError("eval_env: a dataset cannot be played in; name an environment")
         policies = self.population.policies()
         return [evaluator.play(policy, episodes) for evaluator, policy in zip(self._evaluators, policies)]
 

@@ -29,7 +29,7 @@ def interruptible(kept: str) -> Iterator[Callable[[], bool]]:
             raise _exception(number, "nothing more was saved")
         came.append(number)
         again = "Ctrl-C again" if number == signal.SIGINT else "SIGTERM again"
-        print(f"stopping; {again} stops at once, and nothing is saved", file=sys.stderr)
+        print(f"stopping; {again} stops at once, without saving", file=sys.stderr)
 
     usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
     in_main = threading.current_thread() is threading.main_thread()

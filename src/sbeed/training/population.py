@@ -83,7 +83,7 @@ class Population:
                 self.diverged[i] = Diverged(self.step, bad[0], seed)
                 if len(self.diverged) == len(self.seeds):
                     raise self.diverged[i]
-                warnings.warn(f"{self.diverged[i]}; the other members go on", RuntimeWarning, stacklevel=4)
+                warnings.warn(f"{self.diverged[i]}; the other members continue", RuntimeWarning, stacklevel=4)
 
     @property
     def iteration(self) -> int:

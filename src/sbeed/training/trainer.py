@@ -203,13 +203,15 @@ class Trainer:
         population, experience = self._population, self._experience
         if restart_episodes and experience.on_device:
             raise ValueError(
-                f"restart_episodes: {self.spec.name} is in the checkpoint itself, and its episodes go on as they were"
+                f"restart_episodes: {self.spec.name} is saved whole in the checkpoint, so its episodes continue"
             )
         about, members = checkpoint.about, len(self.seeds)
         check_same_run(about.get("run"), self._identity(), as_json(asdict(type(self.config)())))
         counters = read_counters(about.get("standing"), members)
         if (counters.step, min(counters.written, self.config.replay_capacity)) != (checkpoint.step, checkpoint.held):
-            raise DamagedModel(f"'{checkpoint.path}' is not a checkpoint of ours: its counters contradict each other")
+            raise DamagedModel(
+                f"'{checkpoint.path}' is not a checkpoint that sbeed wrote: its counters contradict each other"
+            )
         like = {"states": population.members.fetch(population.states), **experience.like(about, counters.step)}
         state, rows = checkpoint.state(like), checkpoint.newest(one_transition(self.spec, members))
 
@@ -266,7 +268,7 @@ def member_configs(config: Config, variants: Sequence[Variant]) -> list[Config]:
 def on_dataset(config: Config, transitions: int) -> Config:
     """The config with which an agent learns from so many transitions that are all there; a ValueError if it cannot."""
     if config.on_policy:
-        raise ValueError("on_policy: data of another policy are nothing to learn from for this agent")
+        raise ValueError("on_policy: this agent cannot learn from the data of another policy")
     every = {
         **{"replay_capacity": transitions, "warmup": transitions, "newest": None, "pi_newest": None, "overlap": False},
         "steps_per_iteration": min(config.steps_per_iteration, transitions),

@@ -191,7 +191,7 @@ class QConfig:
                 ("eta",),
                 "a backward half of the gradient (`kappa`)",
             ),
-            (self.backward == "kappa", ("descent",), "a backward half that is weighed by it (`backward`)"),
+            (self.backward == "kappa", ("descent",), "a backward half weighted by it (`backward`)"),
             (not self.adapt_lam, ("lam_step_size", "kl_target"), no_lam),
             (not self.adapt_lam and discrete, ("entropy_target",), no_lam),
             (self.prior == "uniform", ("clone_steps", "kl_target"), "a clone of the behaviour (`prior`)"),

@@ -47,7 +47,7 @@ def check(config: QConfig, spec: EnvSpec) -> None:
     rules = (
         ("k", config.k <= min(config.replay_capacity, config.warmup), "must not exceed warmup and replay_capacity"),
         ("batch_size", config.batch_size % config.k == 0, f"must be a multiple of k, {config.k}"),
-        ("eta", config.dual != "none" or config.eta == 0, "must be 0 where dual is none"),
+        ("eta", config.dual != "none" or config.eta == 0, "must be 0 when dual is none"),
         ("steps_per_iteration", config.steps_per_iteration <= config.replay_capacity, "must not exceed the replay"),
         (
             "updates_per_iteration",

@@ -45,7 +45,7 @@ def check(config: SBEEDConfig, spec: EnvSpec) -> None:
         ("k", config.k <= config.replay_capacity, f"must not exceed the replay's {config.replay_capacity}"),
         ("k", config.k <= config.length, f"must not exceed segment_length, {config.length}"),
         ("replay_capacity", config.length <= config.replay_capacity, f"must hold a segment of {config.length}"),
-        ("warmup", config.on_policy or config.length <= config.warmup, f"must bring a segment of {config.length}"),
+        ("warmup", config.on_policy or config.length <= config.warmup, f"must cover a segment of {config.length}"),
         ("newest", config.length <= (config.newest or config.length), f"must hold a segment of {config.length}"),
         ("pi_newest", config.length <= (config.pi_newest or config.length), f"must hold a segment of {config.length}"),
         (
@@ -59,7 +59,7 @@ def check(config: SBEEDConfig, spec: EnvSpec) -> None:
             f"must bring {config.length}",
         ),
         ("steps_per_iteration", config.steps_per_iteration <= config.replay_capacity, "must not exceed the replay"),
-        ("eta", config.dual != "none" or config.eta == 0, "must be 0 where dual is none"),
+        ("eta", config.dual != "none" or config.eta == 0, "must be 0 when dual is none"),
         ("adapt_lam", not config.adapt_lam or config.prior == "lagged", "must be off unless prior is lagged"),
         (
             "policy",
