@@ -57,7 +57,7 @@ def paper_on_policy(spec: EnvSpec) -> SBEEDConfig:
         trajectories_per_iteration=TRAJECTORIES,
         replay_capacity=room,
         updates_per_iteration=40,
-        pi_batch_size=room,  # a third of it costs HalfCheetah a quarter (docs/experiments.md)
+        pi_batch_size=room,  # a third of it costs HalfCheetah a quarter (docs/log/whole_round.md)
         step_decay=0.0,
         **STEP,
     )

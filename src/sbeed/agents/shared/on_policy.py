@@ -17,7 +17,7 @@ from sbeed.types import Array, EnvSpec, Key
 TRAJECTORIES = 52
 CHUNK = 200  # steps between two looks at how many trajectories have ended: a round has up to so many more
 # How far pi may go in a round of the paper's comparison. One cap for all, as there all have one step size; which one:
-# docs/experiments.md, "One step for all".
+# docs/log/one_step_for_all.md
 STEP: dict[str, Any] = {"kl_radius": 0.05, "fisher_ridge": 0.1}
 
 
@@ -57,7 +57,7 @@ def new_policy(config: RoundConfig, spec: EnvSpec, key: Key) -> Policy:
         activation=config.activation,
         features=config.features,
         initial_std=config.initial_std,
-        orthogonal=True,  # from uniform weights TRPO gets two thirds as far on Hopper (docs/experiments.md)
+        orthogonal=True,  # from uniform weights TRPO gets two thirds as far on Hopper (docs/log/trpo_beside_sb3.md)
     )
 
 
