@@ -45,9 +45,9 @@ def help_line(meta: Any) -> str:
 def with_fields(config: Any, changes: Mapping[str, Any]) -> Any:
     """Replace fields of the config by values from a flag, a YAML or JSON file or a keyword.
 
-    Values are converted to the field's type: a list to a tuple, a whole number to a float, and text such as 1e-3, which
-    YAML does not read as a number, to a number. An unknown name or another type is a one-line ValueError. `check_ranges`
-    checks the ranges.
+    Values are converted to the field's type: a list to a tuple, a whole number to a float, and text such as 1e-3,
+    which YAML does not read as a number, to a number. An unknown name or another type is a one-line ValueError.
+    `check_ranges` checks the ranges.
     """
     kinds = get_type_hints(type(config))
     for name in changes:

@@ -182,7 +182,7 @@ class QConfig:
     )
 
     def unread(self, discrete: bool) -> dict[str, str]:
-        """The knobs that this config does not read, each with what would make it read."""
+        """The knobs that this config does not read, each with the setting that would make it read them."""
         no_dual, no_lam = "a dual (`dual`)", "an adapted lam (`adapt_lam`)"
         rules = (
             (self.k == 1, ("trace",), "paths of several steps (`k`)"),
@@ -205,10 +205,10 @@ class QConfig:
 
     @property
     def on_policy(self) -> bool:
-        """Never: the loss is minimised over any distribution of actions."""
+        """Always False: the loss may be minimised over any distribution of actions."""
         return False
 
     @property
     def trajectories_per_iteration(self) -> None:
-        """Updates do not wait for an episode's end."""
+        """Always None: updates do not wait for an episode's end."""
         return None

@@ -77,10 +77,10 @@ class SACConfig:
 
     @property
     def on_policy(self) -> bool:
-        """Never: critics learn from any action, and old ones are most of what there is."""
+        """Always False: critics learn from any action, also old ones."""
         return False
 
     @property
     def trajectories_per_iteration(self) -> None:
-        """Updates do not wait for an episode's end."""
+        """Always None: updates do not wait for an episode's end."""
         return None

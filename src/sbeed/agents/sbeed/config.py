@@ -214,7 +214,7 @@ class SBEEDConfig:
         None, "newest transitions that each such policy step samples among; unset: the same as for V", low=1
     )
 
-    # What the trainer asks of every agent.
+    # Fields that the trainer reads of every agent.
     overlap = False
 
     @property

@@ -44,7 +44,7 @@ class Dual(eqx.Module):
         return outputs[..., 0]
 
     def inputs(self, obs: Array, action: Array, later: Array | None) -> Array:
-        """What the network sees."""
+        """Inputs of the network."""
         parts = [obs] if self.discrete else [obs, action]
         return jnp.concatenate(parts if later is None else [*parts, later], axis=-1)
 

@@ -1,4 +1,4 @@
-"""What learning changes, and how it begins: a config that can run, a first state, what the warm-up's data set."""
+"""The state that learning changes: check the config, initialise the state, prepare it from the warm-up's data."""
 
 from typing import NamedTuple
 
@@ -32,14 +32,14 @@ class Learner(NamedTuple):
     prior: Policy | None  # the lagged copy of pi that its entropy is relative to, if it is
     dual: duals.Dual | None
     log_lam: Array
-    largest_reward: Array  # of all batches, in absolute value: what bounds V
+    largest_reward: Array  # of all batches, in absolute value: it bounds V
     scales: Scales
     opt: dict[str, optax.OptState]
     iteration: Array
 
 
 def check(config: SBEEDConfig, spec: EnvSpec) -> None:
-    """A ValueError in one line for a config that cannot run on this environment."""
+    """Raise a one-line ValueError for a config that cannot run on this environment."""
     check_ranges(config)
     rules = (
         ("k", config.k <= config.replay_capacity, f"must not exceed the replay's {config.replay_capacity}"),

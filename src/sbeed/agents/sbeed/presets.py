@@ -1,4 +1,4 @@
-"""The settings with names: what the paper ran."""
+"""The presets: the settings of the paper."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -69,7 +69,7 @@ def pcl(spec: EnvSpec) -> SBEEDConfig:
 
 
 def trust_pcl(spec: EnvSpec) -> SBEEDConfig:
-    """The same in a trust region: entropy relative to a lagged policy, lam from a budget of KL."""
+    """Trust-region PCL: the setting of `pcl` with entropy relative to a lagged policy, and lam from a budget of KL."""
     return replace(pcl(spec), prior="lagged", adapt_lam=True, lam=0.01, prior_rate=0.05, lam_step_size=0.02)
 
 

@@ -82,7 +82,7 @@ class RoundConfig:
         2_048, "transitions of a round that are kept, the newest; at least steps_per_iteration", low=1, high=1e9
     )
 
-    # What the trainer asks of every agent and on-policy data leave no choice in.
+    # Fields that the trainer reads of every agent, fixed for on-policy data.
     warmup = 0
     on_policy = True
     overlap = False
