@@ -136,7 +136,7 @@ class GymEnv:
 
     def _box_action(self, action: np.ndarray | int) -> np.ndarray:
         action = np.asarray(action, self._action_dtype)
-        if action.shape != self._action_shape:  # a shorter one would be broadcast without a word
+        if action.shape != self._action_shape:  # a shorter one would be broadcast silently
             raise ValueError(f"{self._spec.name}: action has shape {action.shape}, expected {self._action_shape}")
         # MuJoCo takes NaN for 0 without an error.
         if not math.isfinite(sum(action.tolist())):
@@ -166,5 +166,5 @@ class _OneOf(gymnasium.Env):
 
 
 def vector_spec(envs: VectorEnv) -> EnvSpec:
-    """What an agent must know of each of the environments."""
+    """The `EnvSpec` of each of the environments of a vector."""
     return GymEnv(_OneOf(envs)).spec

@@ -65,7 +65,7 @@ def init(config: SBEEDConfig, spec: EnvSpec, key: Key) -> Dual:
 
 
 def with_bandwidth(dual: Dual, x: Array) -> Dual:
-    """Random features at the median distance of these inputs [N, n]; networks stay as they are."""
+    """Set the bandwidth of random features to the median distance of these inputs [N, n]; a network is unchanged."""
     if not isinstance(dual.net, Linear):
         return dual
     width = median_bandwidth(x)

@@ -24,7 +24,7 @@ traced_floats(SBEEDConfig)
 
 
 class Learner(NamedTuple):
-    """Everything that learning changes."""
+    """All that learning changes."""
 
     pi: Policy
     V: MLP
@@ -95,7 +95,7 @@ def init(config: SBEEDConfig, spec: EnvSpec, key: Key) -> Learner:
 
 
 def prepare(config: SBEEDConfig, spec: EnvSpec, state: Learner, replay: Replay, key: Key) -> Learner:
-    """Once, with the first data: the normalisers' statistics and the bandwidth of random features."""
+    """Set the normalisers' statistics and the bandwidth of random features, once, from the first data."""
     batch = jax.tree.map(lambda x: x[:, 0], sample(replay, key, 4096, 1))
     state = state._replace(scales=running_scales.begin(config, state.scales, batch.obs, replay))
     obs = running_scales.scaled(config, state.scales, batch).obs
@@ -109,7 +109,7 @@ def prepare(config: SBEEDConfig, spec: EnvSpec, state: Learner, replay: Replay, 
 
 
 def actor(config: SBEEDConfig, state: Learner) -> Policy:
-    """The policy that collects, is evaluated and predicts: pi, on observations normalised as it is used to."""
+    """The policy that collects data, is evaluated and predicts: pi with its normaliser."""
     return running_scales.acting(config, state.scales, state.pi)
 
 
