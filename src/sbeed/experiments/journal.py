@@ -21,7 +21,7 @@ def open_journal(path: Path) -> JournalStorage:
 
 def _cut_torn_line(path: Path) -> None:
     """Cut off a last line without its end, which a full disk or a power cut leaves."""
-    lock = JournalFileSymlinkLock(str(path))  # Optuna's own, for who else may write there, such as its dashboard
+    lock = JournalFileSymlinkLock(str(path))  # Optuna's lock: its dashboard may write there too
     lock.acquire()
     try:
         with path.open("rb") as file:

@@ -93,7 +93,7 @@ class Search:
             if not self._open and not self._running and self._asked() >= trials:
                 return
             ended = executor.ended(runner.LOOK)
-            for job, _ in ended:  # all of them, first: who is heard of may end others, but not those that have ended
+            for job, _ in ended:  # all of them first: reporting one may end others, but not those that have ended
                 del self._running[job.path]
             for job, outcome in ended:
                 self._hear(job, outcome, executor, show)
