@@ -272,7 +272,7 @@ def test_the_average_follows_slowly_and_that_of_a_young_policy_quickly():
 )
 def test_a_knob_that_would_do_nothing_is_refused_in_one_line(kind, preset, fields, name):
     spec = EnvSpec("task", 3, kind, 2, None)
-    with pytest.raises(ValueError, match=f"^{name}: has no effect: it requires [^\n]+$"):
+    with pytest.raises(ValueError, match=f"^{name}: does nothing here: it needs [^\n]+$"):
         configured("sbeed", preset, spec, fields)
 
 

@@ -209,7 +209,7 @@ def test_a_preset_that_has_changed_since_is_found(tmp_path):
     (path / "config.yaml").write_text(json.dumps(settings))
     runner.check_settings([Job("", run, path)])
     (path / "config.yaml").write_text(json.dumps(settings | {"trace": 0.125}))
-    with pytest.raises(ValueError, match=r"made with trace 0.125, which is 1.0 now"):
+    with pytest.raises(ValueError, match=r"made with trace 0.125, which is 0.5 now"):
         runner.check_settings([Job("", run, path)])
 
 

@@ -51,5 +51,5 @@ def configured(agent: str, preset: str, spec: EnvSpec, fields: Mapping[str, Any]
     unread = config.unread(spec.action_kind == "discrete") if isinstance(config, QConfig) else {}
     for name, needs in unread.items():
         if getattr(config, name) != getattr(start, name):
-            raise ValueError(f"{name}: has no effect: it requires {needs}")
+            raise ValueError(f"{name}: does nothing here: it needs {needs}")
     return config
