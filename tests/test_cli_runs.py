@@ -345,7 +345,7 @@ def test_wrong_runs_get_one_line(capsys, run, tmp_path, args, words):
 def test_metrics_of_somebody_else_get_one_line(capsys, run, tmp_path):
     (tmp_path / "metrics.jsonl").write_text('{"loss": 1}\n')
     code, _, err = _run(capsys, "plot", run, tmp_path, "--out", tmp_path / "x.png")
-    assert (code, err) == (2, f"sbeed: runs: '{tmp_path}' has a metrics.jsonl that no run of ours wrote\n")
+    assert (code, err) == (2, f"sbeed: runs: '{tmp_path}' has a metrics.jsonl that sbeed did not write\n")
 
 
 def test_a_damaged_model_gets_one_line(capsys, run, tmp_path):

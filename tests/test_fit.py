@@ -55,7 +55,7 @@ def test_no_environment_is_needed(data, tmp_path):
     assert agent.num_timesteps == 12  # whole rounds of 4
     assert agent.action_space == data.action_space
     assert abs(float(agent.predict(np.zeros(3), deterministic=True)[0][0])) <= 2
-    with pytest.raises(ValueError, match="eval_env: a dataset is nothing to play in"):
+    with pytest.raises(ValueError, match="eval_env: a dataset cannot be played in"):
         agent.evaluate(1)
     agent.save(tmp_path / "model")
     again = SBEED.load(tmp_path / "model")

@@ -56,8 +56,8 @@ def test_a_run_is_named_by_what_it_is():
         ({"env": 1}, "env: expected text"),
         ({"steps": "many"}, "steps: expected a whole number"),
         ({"seed": -1}, "seed: must lie in"),
-        ({"fields": [1]}, "not a run of ours"),
-        ({"more": 1}, "not a run of ours"),
+        ({"fields": [1]}, "not a run that sbeed wrote"),
+        ({"more": 1}, "not a run that sbeed wrote"),
     ],
 )
 def test_a_file_that_is_no_run_is_refused(change, words):

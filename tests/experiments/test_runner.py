@@ -209,7 +209,7 @@ def test_a_preset_that_has_changed_since_is_found(tmp_path):
     (path / "config.yaml").write_text(json.dumps(settings))
     runner.check_settings([Job("", run, path)])
     (path / "config.yaml").write_text(json.dumps(settings | {"trace": 0.125}))
-    with pytest.raises(ValueError, match=r"made with trace 0.125, which is 1.0 now"):
+    with pytest.raises(ValueError, match=r"made with trace 0.125, which is 0.5 now"):
         runner.check_settings([Job("", run, path)])
 
 
@@ -218,7 +218,7 @@ def test_a_spec_that_is_no_run_is_named(tmp_path):
     path.mkdir(parents=True)
     for name in (SPEC, RESULT):
         (path / name).write_text("{}")
-    with pytest.raises(ValueError, match=r"runs/0/spec.json': not a run of ours"):
+    with pytest.raises(ValueError, match=r"runs/0/spec.json': not a run that sbeed wrote"):
         run_figure(_figure(), tmp_path, Scripted(), seeds=1, scale="smoke", show=Silent())
 
 

@@ -297,7 +297,7 @@ def test_a_result_that_is_none_is_said(tmp_path, text):
     write_run(tmp_path, "one", {"env": "Pendulum-v1", "steps": 200}, rows_of([1.0, 2.0]))
     (tmp_path / "runs" / "one" / "result.json").write_text(text)
     panel = {"name": "p", "env": "Pendulum-v1", "x": "step", "runs": [{"label": "a", "seed": 0, "id": "one"}]}
-    with pytest.raises(ValueError, match="is no result of ours"):
+    with pytest.raises(ValueError, match="is not a result that sbeed wrote"):
         figure_folder.read_figure(write_figure(tmp_path, [panel]))
 
 

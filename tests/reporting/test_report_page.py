@@ -356,7 +356,7 @@ def test_a_page_that_is_a_link_is_replaced_and_not_followed(tmp_path, capsys):
 def test_wrong_input_gets_one_line(tmp_path, capsys):
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "figure.json").write_text("{")
-    for path, words in ((tmp_path / "nowhere", "no directory"), (tmp_path / "broken", "figure.json")):
+    for path, words in ((tmp_path / "nowhere", "not a directory"), (tmp_path / "broken", "figure.json")):
         code, out, err = _run(capsys, "report", str(path))
         assert (code, out, err.count("\n")) == (2, "", 1)
         assert words in err

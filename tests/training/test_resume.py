@@ -236,7 +236,7 @@ def test_after_a_restart_a_run_is_exact_again(tmp_path):
 def test_a_pure_environment_has_nothing_to_give_up(tmp_path):
     trainer = _make("jax:pendulum")
     _advance(trainer, 4)
-    with pytest.raises(ValueError, match="restart_episodes: jax:pendulum is in the checkpoint itself"):
+    with pytest.raises(ValueError, match="restart_episodes: jax:pendulum is saved whole in the checkpoint"):
         trainer.restore(_stop(trainer, tmp_path), restart_episodes=True)
 
 

@@ -246,7 +246,7 @@ def test_a_run_that_diverges_stops_and_says_so(env):
 
 def test_one_member_that_diverges_leaves_the_others_alone():
     trainer = _trainer(seeds=[0, 1, 2], variants=[{}, {"explode_after": 1.0}, {"explode_after": 2.0}])
-    with pytest.warns(RuntimeWarning, match=r"\(seed 1\): the run diverged; the other members go on"):
+    with pytest.warns(RuntimeWarning, match=r"\(seed 1\): the run diverged; the other members continue"):
         _advance(trainer, 12)
     assert list(trainer.diverged) == [1]
     with pytest.warns(RuntimeWarning, match="seed 2"):

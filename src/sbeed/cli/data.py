@@ -1,4 +1,4 @@
-"""`sbeed record` and `sbeed data`: datasets made, looked at, and exchanged with Minari."""
+"""`sbeed record`, `sbeed value` and `sbeed data`: record datasets, estimate from them, show and exchange them."""
 
 import contextlib
 import json as json_module
@@ -22,22 +22,22 @@ BINS = 10
 
 @dataclass(frozen=True)
 class Record:
-    """Let somebody act in an environment and keep every transition: a dataset that `sbeed fit` learns from."""
+    """Run a policy in an environment and save every transition as a dataset for `sbeed fit`."""
 
     env: str
     """A Gymnasium id such as Hopper-v5, or jax:pendulum, jax:cartpole, jax:lqr."""
     out: Path
-    """Directory of the dataset; one that is there already is replaced."""
+    """Directory of the dataset; an existing dataset there is replaced."""
     policy: tuple[str, ...] = ("random",)
-    """Who acts: random, or a run's directory. Several are a mix: each episode is played by one of them."""
+    """Policies that act: random, or a run's directory. With several, each episode is played by one of them."""
     steps: int = 100_000
-    """Transitions, at least 1."""
+    """Number of transitions to record, at least 1."""
     seed: int = 0
-    """Of the episodes and the actions."""
+    """Seed of the episodes and the actions."""
     noise: float = 0.0
-    """Standard deviation of noise on every transition of a Gymnasium environment."""
+    """Standard deviation of noise added to every transition of a Gymnasium environment."""
     single_path: bool = False
-    """Without the environment's time limit: the path breaks off at terminations alone."""
+    """Remove the environment's time limit, so that episodes end only where the environment terminates."""
 
     def __call__(self) -> int:
         require("--steps", 1 <= self.steps < 2**31, f"must lie in [1, 2^31), got {self.steps}")
@@ -85,14 +85,14 @@ def _player(name: str) -> "HostPolicy | None":
 
 @dataclass(frozen=True)
 class Value:
-    """Tell from a dataset alone what a run's policy is worth: discounted values over the data's first states."""
+    """Estimate the value of a run's policy from a dataset alone: the mean discounted value of its first states."""
 
     run: Annotated[Path, tyro.conf.Positional]
-    """A run's directory, whose first model is asked, or a saved model."""
+    """A run's directory, whose first model is used, or a saved model."""
     data: Path
     """Directory of the dataset."""
     updates: int = 20_000
-    """Of the fitted Q, at least 1."""
+    """Updates of the fitted Q, at least 1; more fit better and cost time."""
     json: bool = False
     """Print the estimates as JSON."""
 
@@ -120,21 +120,21 @@ class Value:
 
 @dataclass(frozen=True)
 class Data:
-    """Look at a dataset, or make one of a Minari dataset and the other way round.
+    """Show a dataset, or convert one from or to Minari.
 
-    `sbeed data show DIR`: counts, returns, ranges, and how well its path mixes. `sbeed data import MINARI --out DIR`
-    and `sbeed data export DIR --out MINARI` take Minari's own directory, the one with `data/` in it; no environment
-    that a file names is ever made.
+    `sbeed data show DIR` prints counts, returns, ranges, and how well the path mixes. `sbeed data import MINARI --out
+    DIR` and `sbeed data export DIR --out MINARI` take Minari's own directory, the one with `data/` in it. No
+    environment that a file names is ever created.
     """
 
     action: Annotated[Literal["show", "import", "export"], tyro.conf.Positional]
     """What to do."""
     path: Annotated[Path, tyro.conf.Positional]
-    """Directory of a dataset; for import, of one of Minari's."""
+    """Directory of the dataset; for import, of a Minari dataset."""
     out: Path | None = None
-    """For import and export, the directory to write; for show, a .png, .svg or .pdf of histograms."""
+    """Directory to write (import, export), or a .png, .svg or .pdf file for histograms (show)."""
     json: bool = False
-    """Print what `show` finds as JSON."""
+    """Print the output of `show` as JSON."""
 
     def __call__(self) -> int:
         return {"show": self._show, "import": self._import, "export": self._export}[self.action]()
@@ -219,7 +219,7 @@ def _print(told: dict[str, Any], dataset: "Dataset") -> None:
     console.print(
         f"mixing: {m['slowest']} takes tau = {m['tau']:.1f} steps to forget; the path is worth {m['effective']:,.0f} "
         f"independent transitions, so the statistical error goes as {m['rate']:.4f} (T^-1/2: four times the steps, "
-        f"half the error)" + ("" if m["resolved"] else "; the path is too short to tell tau well")
+        f"half the error)" + ("" if m["resolved"] else "; the path is too short to estimate tau well")
     )
 
 
@@ -228,7 +228,7 @@ def _spread(one: dict[str, float]) -> str:
 
 
 def histogram(values: Any) -> list[str]:
-    """Bars of text, one for each of ten ranges of return."""
+    """Draw bars of text, one for each of ten ranges of return."""
     import numpy as np
 
     counts, edges = np.histogram(values, BINS)

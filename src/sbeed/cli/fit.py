@@ -19,43 +19,48 @@ if TYPE_CHECKING:
 
 
 def _as_train(name: str) -> Any:
-    """The setting of that name, as `sbeed train` has it."""
+    """Copy the setting of that name from `sbeed train`."""
     theirs = RunSettings.__dataclass_fields__[name]
     return field(default=theirs.default, metadata=theirs.metadata)
 
 
 @dataclass(frozen=True)
 class FitSettings:
-    """The settings of a run from a dataset that are not the algorithm's."""
+    """Settings of a run from a dataset, without those of the algorithm."""
 
-    eval_env: str = knob("", "where to evaluate, a Gymnasium id or a jax: name; without it nothing is played")
+    eval_env: str = knob(
+        "", "environment to evaluate in, a Gymnasium id or a jax: name; without it nothing is evaluated"
+    )
     agent: str = knob("sbeed", f"the algorithm: {', '.join(FORMS)}; those that need their own data are refused")
-    preset: str = knob("", "the settings to start from; without it offline, which keeps pi near the data, or default")
+    preset: str = knob(
+        "",
+        "preset to start from; by default offline, which keeps pi near the data, if the algorithm has it, else default",
+    )
     updates: int = knob(50_000, "updates of each agent, rounded up to whole rounds", low=1)
     seed: int = _as_train("seed")
     seeds: int = _as_train("seeds")
-    evaluate_every: int = knob(5_000, "updates between evaluations", low=1)
+    evaluate_every: int = knob(5_000, "updates between evaluations; fewer cost more time", low=1)
     episodes: int = _as_train("episodes")
     final_episodes: int = _as_train("final_episodes")
     checkpoint_every: int = knob(
-        20_000, "updates between checkpoints, from which `sbeed resume` goes on; 0: none", low=0
+        20_000, "updates between checkpoints, from which `sbeed resume` continues; 0: no checkpoints", low=0
     )
 
 
 if TYPE_CHECKING:
     FitFlags: TypeAlias = Any
 else:
-    FitFlags = flags_of(FitSettings, "How to learn, for how long, and how often to look.", show_defaults=True)
+    FitFlags = flags_of(FitSettings, "How to learn, for how long, and how often to evaluate.", show_defaults=True)
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Learn from a dataset alone, without an environment; leaves what `sbeed train` leaves."""
+    """Learn from a dataset alone, without an environment; writes the same files as `sbeed train`."""
 
     data: Annotated[Path, tyro.conf.Positional]
     """Directory of the dataset (`sbeed record`)."""
     out: Path
-    """Directory of the run; it must not exist or be empty."""
+    """Directory of the run; it must be empty or not exist."""
     plan: Annotated[FitFlags, tyro.conf.OmitArgPrefixes]
     settings: Any  # flags of the algorithm's own (`fit_command`)
 
@@ -87,8 +92,8 @@ class Fit:
 
 
 def fit_command(agent: str, preset: str) -> type[Fit]:
-    """`Fit` with the flags of that algorithm's preset."""
-    about = f"The settings of {agent}; those not given are the preset's."
+    """Extend `Fit` by the flags of that algorithm's preset."""
+    about = f"Settings of {agent}; the preset gives those that are left out."
     flags = flags_of(config_of(agent, preset), about, show_defaults=False)
     settings = ("settings", Annotated[flags, tyro.conf.OmitArgPrefixes])
     return make_dataclass("Fit", [settings], bases=(Fit,), frozen=True, namespace={"__doc__": Fit.__doc__})

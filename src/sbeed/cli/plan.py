@@ -1,4 +1,4 @@
-"""What `train`, `fit` and `tune` ask for: one plan, made of flags over a file over the defaults."""
+"""The plan of a `train`, `fit` or `tune`: flags override a file, which overrides the defaults."""
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunSettings:
-    """The settings of a run that are not the algorithm's."""
+    """Settings of a run, without those of the algorithm."""
 
     env: str = knob("", "a Gymnasium id such as Hopper-v5, or jax:pendulum, jax:cartpole, jax:lqr")
     agent: str = knob("sbeed", f"the algorithm: {', '.join(FORMS)}")
@@ -27,28 +27,30 @@ class RunSettings:
         "the settings to start from: default (recommended), gradient, offline and paper-on-policy (sbeed), "
         "paper (all but sac), npg (trpo)",
     )
-    steps: int = knob(1_000_000, "environment steps of each agent, exactly", low=1)
+    steps: int = knob(1_000_000, "environment steps of each agent; exactly this many are taken", low=1)
     seed: int = knob(0, "seed of the first agent", low=0)
-    seeds: int = knob(1, "agents trained side by side, with the seeds that follow", low=1, high=1000)
-    noise: float = knob(0.0, "standard deviation of noise on every transition of a Gymnasium environment", low=0)
-    evaluate_every: int = knob(20_000, "steps between evaluations", low=1)
+    seeds: int = knob(1, "number of agents trained side by side; they get consecutive seeds", low=1, high=1000)
+    noise: float = knob(0.0, "standard deviation of noise added to every transition of a Gymnasium environment", low=0)
+    evaluate_every: int = knob(20_000, "steps between evaluations; fewer cost more time", low=1)
     episodes: int = knob(5, "episodes of each evaluation", low=1)
-    final_episodes: int = knob(20, "episodes of the last one", low=1)
-    checkpoint_every: int = knob(20_000, "steps between checkpoints, from which `sbeed resume` goes on; 0: none", low=0)
+    final_episodes: int = knob(20, "episodes of the last evaluation", low=1)
+    checkpoint_every: int = knob(
+        20_000, "steps between checkpoints, from which `sbeed resume` continues; 0: no checkpoints", low=0
+    )
 
 
 class Plan(NamedTuple):
-    """A run that is to be, or a population of them."""
+    """A run that is about to start, or a population of runs."""
 
-    settings: Any  # RunSettings, or what another command has in their place
-    changes: Mapping[str, Any]  # fields of the algorithm's config, over the preset's
+    settings: Any  # RunSettings, or the settings of another command
+    changes: Mapping[str, Any]  # fields of the algorithm's config that replace the preset's
 
     @property
     def seeds(self) -> range:
         return range(self.settings.seed, self.settings.seed + self.settings.seeds)
 
     def spec(self, **others: Any) -> "RunSpec":
-        """others: what the run calls otherwise than the settings, or what only it knows."""
+        """The plan as a `RunSpec`.   others: fields of the run that the settings lack or name differently"""
         from sbeed.training.run import RunSpec
 
         names = {f.name for f in fields(RunSpec)}
@@ -57,7 +59,7 @@ class Plan(NamedTuple):
 
 
 def plan_of(settings: Any, asked: Mapping[str, Any]) -> Plan:
-    """The plan of defaults and what was asked for; a ValueError in one line, before jax is loaded."""
+    """Merge the defaults and the given values into a plan; raise a one-line ValueError before jax is loaded."""
     names = {f.name for f in fields(settings)}
     settings = with_fields(settings, {name: value for name, value in asked.items() if name in names})
     check_ranges(settings)
@@ -71,7 +73,7 @@ def plan_of(settings: Any, asked: Mapping[str, Any]) -> Plan:
 
 @contextlib.contextmanager
 def told_by_flag(flags: Sequence[Any], *kinds: type[Exception]) -> Iterator[None]:
-    """Complaints about a setting that came by one of these flags name the flag."""
+    """Name the flag in an error about a setting that one of these flags set."""
     try:
         with complaints(*kinds):
             yield
@@ -85,7 +87,7 @@ def told_by_flag(flags: Sequence[Any], *kinds: type[Exception]) -> Iterator[None
 
 
 def read_file(args: Sequence[str]) -> dict[str, Any]:
-    """The settings in the file of --config, if there is one. It is read here and nowhere else: it may be a pipe."""
+    """Read the settings in the file of --config, if there is one. Read it only here: it may be a pipe."""
     named = _named(args)
     if "--config" not in named:
         return {}
@@ -96,9 +98,9 @@ def read_file(args: Sequence[str]) -> dict[str, Any]:
 
 
 def chosen(args: Sequence[str], file: Mapping[str, Any]) -> tuple[str, str]:
-    """The algorithm and the preset that flags name, or the file: the other flags are theirs.
+    """Find the algorithm and the preset in the flags or the file; they decide which other flags exist.
 
-    A preset that is not named is "". Complaints come later.
+    A preset that is not named is "". Wrong names are reported later.
     """
     named = _named(args)
     agent, preset = (named.get(f"--{name}", file.get(name)) for name in ("agent", "preset"))
@@ -110,7 +112,7 @@ def _named(args: Sequence[str]) -> dict[str, str]:
 
 
 def check_flags(agent: str, preset: str, args: Sequence[str]) -> None:
-    """Complain of a flag that another form of the agent has: the parser knows those of the chosen one alone."""
+    """Refuse a flag that only another form of the agent has: the parser knows the flags of the chosen form alone."""
     for arg in args:
         name = arg.partition("=")[0].removeprefix("--").replace("-", "_")
         if arg.startswith("--"):

@@ -1,4 +1,4 @@
-"""`sbeed report`: what a folder of figures says, on one page."""
+"""`sbeed report`: write the results of a folder of figures on one page."""
 
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Report:
-    """Write report.html: every figure of a directory, with tables, claims and configs, on one page without a network.
+    """Write report.html: every figure of a directory with its tables, claims and configs, readable offline.
 
-    Runs that are not finished are shown as far as they are. The same files give the same page.
+    Unfinished runs are shown up to their last row. The same files give the same page.
     """
 
     path: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
-    """A figure's directory, or one of several."""
+    """Directory of a figure, or a directory of several figures."""
     pictures: bool = False
-    """Also draw each figure in its directory: curves, iqm and comparison, as PNG and SVG."""
+    """Also draw the pictures of each figure (curves, iqm, comparison) into its directory, as PNG and SVG."""
 
     def __call__(self) -> int:
         packages = ("scipy", "matplotlib") if self.pictures else ("scipy",)
@@ -44,10 +44,10 @@ class Report:
 
 
 def write_page(path: Path, found: "Results") -> Path:
-    """The page of what was found there."""
+    """Write the page of these results and return its path."""
     from sbeed.reporting.report_page import PAGE, page
 
-    # Under another name first: whoever has the page open never reads half of one, and a link is not followed.
+    # Written under another name first: no reader sees half a page, and a link is not followed.
     new = path / f".{PAGE}"
     new.write_text(page(found, path, __version__), encoding="utf-8")
     return new.replace(path / PAGE)

@@ -1,4 +1,4 @@
-"""`sbeed train`: every setting is a flag, and a key of a YAML or JSON file."""
+"""`sbeed train` and `sbeed resume`: every setting is a flag, and a key of a YAML or JSON file."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
@@ -20,26 +20,26 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     PlanFlags: TypeAlias = Any
 else:
-    PlanFlags = flags_of(RunSettings, "What to train, for how long, and how often to look.", show_defaults=True)
+    PlanFlags = flags_of(RunSettings, "What to train, for how long, and how often to evaluate.", show_defaults=True)
 
 
 @dataclass(frozen=True)
 class Asking:
-    """What is asked of a run: flags over a file over the defaults."""
+    """Flags that `train` and `tune` share: flags override a file, which overrides the defaults."""
 
     out: Path
-    """Directory of the run; it must not exist or be empty."""
+    """Directory of the run; it must be empty or not exist."""
     plan: Annotated[PlanFlags, tyro.conf.OmitArgPrefixes]
     settings: Any  # flags of the algorithm's own (`with_flags_of`)
     config: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None
-    """YAML or JSON file with any of the settings below; flags win over it. The config.yaml of such a run is one."""
+    """YAML or JSON file with any of the settings below; flags override it. A run's config.yaml is such a file."""
     workers: int = 0
-    """Processes that step the environments; 0: this one."""
+    """Processes that step the environments; 0: this process does. More speed up slow environments and use memory."""
 
     file: ClassVar[Mapping[str, Any]] = {}  # what --config holds (`with_flags_of`)
 
     def merged(self) -> Plan:
-        """Fields of the algorithm's config are left for the preset to be known."""
+        """Merge file and flags into a plan; the preset's own values are filled in later."""
         with self.complaints(ValueError):
             plan = plan_of(RunSettings(), {**self.file, **given(self.plan), **given(self.settings)})
         require("--env", plan.settings.env != "", "name an environment, such as Pendulum-v1")
@@ -47,7 +47,7 @@ class Asking:
         return plan
 
     def check_env(self, env: str) -> None:
-        """A file imports no module; a flag may."""
+        """Refuse an environment's name that imports a module, unless it came by flag: no file may do that."""
         from sbeed.envs.task import check_imports_nothing
 
         if "env" not in given(self.plan):
@@ -59,7 +59,7 @@ class Asking:
 
 @dataclass(frozen=True)
 class Train(Asking):
-    """Train agents; leaves their final models, config.yaml, metrics.jsonl, TensorBoard events and a learning curve."""
+    """Train agents; writes their final models, config.yaml, metrics.jsonl, TensorBoard events and a learning curve."""
 
     def __call__(self) -> int:
         plan = self.merged()
@@ -86,20 +86,20 @@ class Train(Asking):
 
 @dataclass(frozen=True)
 class Resume:
-    """Go on with a run that was stopped, by whatever, as if it had not been."""
+    """Continue a stopped run from its newest checkpoint; the result is that of a run that never stopped."""
 
     run: Annotated[Path, tyro.conf.Positional]
     """Directory of the run."""
     start: Annotated[int | None, tyro.conf.arg(name="from", metavar="STEP", help_behavior_hint="")] = None
-    """The checkpoint to go on from, if not the newest; those after it are removed."""
+    """Step of the checkpoint to continue from, if not the newest; later checkpoints are removed."""
     env: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = None
-    """The environment's name again, where it would import a module: no file may make us do that."""
+    """Name of the environment, needed only if the name imports a module: no file may cause an import."""
     workers: int = 0
-    """Processes that step the environments; 0: this one."""
+    """Processes that step the environments; 0: this process does. More speed up slow environments and use memory."""
     restart_episodes: bool = False
-    """Give up the episodes that were open: for an environment that is not deterministic and cannot bring them back."""
+    """Drop the unfinished episodes: for an environment that is not deterministic, so that they cannot be replayed."""
     data: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None
-    """The dataset, where the run is one of `sbeed fit`: no file may name another. A different one is refused."""
+    """Directory of the dataset, for a run of `sbeed fit`. A dataset other than the run's is refused."""
 
     def __call__(self) -> int:
         from sbeed.storage.run_dir import RunDir, check_run
@@ -134,11 +134,11 @@ class Resume:
 
 
 def new_run(out: Path, fill: "Callable[[RunDir], list[Row]]") -> int:
-    """Have the directory of a new run filled, and print what came of it; the exit code."""
+    """Create the directory of a new run, let `fill` write it, print the scores; return the exit code."""
     from sbeed.storage.run_dir import RunDir
 
     with contextlib.ExitStack() as stack:
-        with complaints(OSError):  # before anything that takes time: who comes second knows at once
+        with complaints(OSError):  # before anything slow, so that a second run in the same directory fails at once
             run = stack.enter_context(RunDir(out))
         rows = fill(run)
     print_scores(rows)
@@ -152,7 +152,7 @@ def check_workers(workers: int) -> None:
 
 @contextlib.contextmanager
 def faults() -> Iterator[None]:
-    """What may end a run that was rightly asked for, each kind with an exit code of its own."""
+    """Turn the failures of a valid run into one-line errors, each kind with its own exit code."""
     from jax.errors import JaxRuntimeError
 
     from sbeed.envs.base import EnvironmentFault
@@ -172,10 +172,10 @@ def print_scores(rows: "list[Row]") -> None:
 
 
 def with_flags_of(agent: str, preset: str, command: type[Asking], file: Mapping[str, Any]) -> type[Asking]:
-    """The command with the flags of that algorithm's preset, and what --config holds."""
+    """Extend the command by the flags of that algorithm's preset and by the content of --config."""
     flags = flags_of(
         config_of(agent, preset),
-        f"The settings of {agent}, as keys with underscores; those not given are the preset's.",
+        f"Settings of {agent}; as keys of a file they have underscores. The preset gives those that are left out.",
         show_defaults=False,
     )
     settings = ("settings", Annotated[flags, tyro.conf.OmitArgPrefixes])

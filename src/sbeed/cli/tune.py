@@ -1,4 +1,4 @@
-"""`sbeed tune`: which values of which fields make a run best."""
+"""`sbeed tune`: search for the values of fields that score best."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -15,30 +15,30 @@ from sbeed.cli.train import Asking
 
 @dataclass(frozen=True)
 class Tune(Asking):
-    """Search for the best values of some fields. The same command again, or one with more trials, goes on.
+    """Search for the best values of some fields. Repeat the command, with more trials if you like, to continue.
 
-    Each trial is one run for each seed; those that do no better than most are ended early.
+    Each trial runs every seed; a trial that does no better than most is stopped early.
     """
 
     out: Path
-    """Directory of the search: its journal, its runs, and best.yaml, which `sbeed train --config` takes."""
+    """Directory of the search: its journal, its runs, and best.yaml for `sbeed train --config`."""
     workers: int = 0
-    """Runs at the same time; 0: one for each core."""
+    """Number of simultaneous runs; 0: one per core."""
     over: Annotated[tuple[str, ...] | None, tyro.conf.arg(metavar="FIELD=VALUES ...", help_behavior_hint="")] = None
     """Fields to search: lam=0.001..0.1 k=1,10,20; without this flag, the paper's own grids."""
     trials: int = 20
-    """Trials in all, 1 to 100000."""
+    """Total number of trials, 1 to 100000; more search better and cost time."""
     executor: Literal["local", "ray"] = "local"
-    """Where: processes of this machine, or tasks of a Ray cluster."""
+    """Where runs execute: processes of this machine, or tasks of a Ray cluster."""
     address: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT", help_behavior_hint="")] = None
-    """A Ray cluster to join; without it one is started here, for this machine alone."""
+    """Ray cluster to join; without it, one is started on this machine alone."""
 
     def __call__(self) -> int:
         require("--trials", 1 <= self.trials <= 100_000, f"must lie in 1..100000, got {self.trials}")
         require("tune", find_spec("optuna") is not None, "needs optuna: pip install 'sbeed[tune]'")
         require("--over", self.over != (), "name at least one field and its values, such as lam=0.001..0.1")
         plan = self.merged()
-        why = "must be at least 1: runs that are broken off go on from their checkpoints"
+        why = "must be at least 1: stopped runs continue from their checkpoints"
         require("--checkpoint-every", plan.settings.checkpoint_every > 0, why)
         from gymnasium.error import Error as GymnasiumError
 
@@ -59,10 +59,10 @@ class Tune(Asking):
             require(
                 "--over",
                 len(space) > 0,
-                f"is needed: nothing of the paper's grids is a setting of {base.agent}'s {base.preset}",
+                f"is needed: the preset {base.preset} of {base.agent} has none of the fields of the paper's grids",
             )
             both = set(fields_of(dict.fromkeys(space))) & set(plan.changes)
-            require("--over", not both, f"{', '.join(both)}: is searched and set at the same time")
+            require("--over", not both, f"{', '.join(both)}: cannot be both searched and set")
         make_directory("--out", self.out)
         with (
             complaints(ValueError, OSError),
@@ -73,7 +73,7 @@ class Tune(Asking):
             study = search.open_study(self.out, space, base, seeds)
             search.Search(study, space, base, seeds, self.out).run(self.trials, executor, show)
         if not study.get_trials(states=(search.TrialState.COMPLETE,)):
-            raise UserError(f"no trial in '{self.out}' came to its end")
+            raise UserError(f"no trial in '{self.out}' was completed")
         path = search.write_best(self.out, study, base)
         print(path.read_text(), end="")
         print(path)

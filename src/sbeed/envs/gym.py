@@ -23,7 +23,7 @@ def make_gym(name: str, *, time_limit: bool = True) -> gymnasium.Env:
     """
     module, colon, _ = name.rpartition(":")
     if colon and not all(part.isidentifier() for part in module.split(".")):
-        raise ValueError(f"{name!r} is not a Gymnasium environment id: {module!r} is no name of a module")
+        raise ValueError(f"{name!r} is not a Gymnasium environment id: {module!r} is not the name of a module")
     try:
         # The checker wraps every step to look at the first two; GymEnv looks at all of them.
         return gymnasium.make(name, disable_env_checker=True, max_episode_steps=None if time_limit else -1)
@@ -136,7 +136,7 @@ class GymEnv:
 
     def _box_action(self, action: np.ndarray | int) -> np.ndarray:
         action = np.asarray(action, self._action_dtype)
-        if action.shape != self._action_shape:  # a shorter one would be broadcast without a word
+        if action.shape != self._action_shape:  # a shorter one would be broadcast silently
             raise ValueError(f"{self._spec.name}: action has shape {action.shape}, expected {self._action_shape}")
         # MuJoCo takes NaN for 0 without an error.
         if not math.isfinite(sum(action.tolist())):
@@ -166,5 +166,5 @@ class _OneOf(gymnasium.Env):
 
 
 def vector_spec(envs: VectorEnv) -> EnvSpec:
-    """What an agent must know of each of the environments."""
+    """The `EnvSpec` of each of the environments of a vector."""
     return GymEnv(_OneOf(envs)).spec

@@ -1,4 +1,4 @@
-"""An environment, described once: what an agent must know of it to act in it."""
+"""The description of an environment that an agent needs to act in it, made once."""
 
 from typing import NamedTuple, TypeAlias
 
@@ -48,7 +48,7 @@ def spec_of(env: Env, noise: float = 0.0) -> EnvSpec:
 
 
 def check_fits(field: str, found: EnvSpec, wanted: EnvSpec) -> None:
-    """A ValueError if an agent made for one environment cannot act in the other."""
+    """Raise a ValueError if an agent made for one environment cannot act in the other."""
     for name in ("observation_size", "action_kind", "action_size"):
         here, there = getattr(wanted, name), getattr(found, name)
         if here != there:
@@ -56,6 +56,6 @@ def check_fits(field: str, found: EnvSpec, wanted: EnvSpec) -> None:
 
 
 def check_imports_nothing(name: str, remedy: str) -> None:
-    """A ValueError for an environment's name, read from a file, that Gymnasium would import a module for."""
+    """Raise a ValueError for an environment's name, read from a file, that makes Gymnasium import a module."""
     if ":" in name and not name.startswith("jax:"):
         raise ValueError(f"env: {name!r} would import a module, which no file may do: name it yourself ({remedy})")

@@ -1,4 +1,4 @@
-"""Where runs are run: in processes of this machine, or as tasks of a Ray cluster. Both do what `worker` says.
+"""Executors of runs: processes of this machine, or tasks of a Ray cluster. Both call `worker`.
 
 A run's numbers depend on its spec alone: wherever it runs it has one thread, and its files are the same.
 """
@@ -35,27 +35,27 @@ class Executor(Protocol):
 
     @property
     def slots(self) -> int:
-        """Runs that fit in at the same time."""
+        """The number of runs that fit in at the same time."""
 
     def start(self, job: Job) -> None: ...
 
     def ended(self, seconds: float) -> list[tuple[Job, Outcome]]:
-        """Those that have ended since this was last asked; waits so long for one."""
+        """The runs that have ended since the last call; waits up to `seconds` for one."""
 
     def stop(self, job: Job) -> None:
-        """End it where it stands, unfinished, and forget it."""
+        """Stop an unfinished run and forget it."""
 
     def close(self) -> None:
-        """End all that still run. They can go on another time."""
+        """Stop all runs; they can be continued later."""
 
 
 def one_thread(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables of a process that computes on one core, whatever else the machine has."""
+    """The environment variables of a process that computes on one core."""
     return {"JAX_PLATFORMS": environment.get("JAX_PLATFORMS", "cpu"), **_one_thread_each(environment)}
 
 
 def on_any_device(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables of a population, which may have a GPU, though not for itself alone."""
+    """The environment variables of a population, which may share a GPU."""
     return {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", **_one_thread_each(environment)}
 
 
@@ -86,7 +86,7 @@ class _Process:
             self.process.stdin.close()
 
     def outcome(self) -> Outcome:
-        """Waits for it."""
+        """Wait for the process and return its outcome."""
         code = self.process.wait()
         with self._complaints as file:
             file.seek(0)
@@ -99,7 +99,7 @@ class _Process:
 
 
 class Local:
-    """One process for each run, as many as there are cores, or fewer of populations, which need several each."""
+    """One process per run, as many as there are cores; fewer of populations, which need several cores each."""
 
     name = "local"
 
@@ -137,15 +137,15 @@ class Local:
 class Ray:
     """One task for each run, on whatever machines a Ray cluster has; they must all see the same directory.
 
-    Without an address a Ray of this machine alone is started, which listens to nobody outside it. Nobody without the
-    cluster's token is listened to at all. A run has a process of its own here too: Ray's and XLA's threads do not end
-    well together.
+    Without an address a Ray of this machine alone is started, which accepts no connections from outside. Clients
+    without the cluster's token are refused. A run has a process of its own here too: Ray's and XLA's threads do not
+    end well together.
     """
 
     name = "ray"
 
     def __init__(self, address: str | None = None, slots: int | None = None):
-        """slots: runs at the same time, at most. Who has imported ray before has settled on other settings."""
+        """slots: most runs at the same time. If ray was imported before, its settings cannot be changed here."""
         os.environ["RAY_AUTH_MODE"] = "token"
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         if address is None:
@@ -157,18 +157,20 @@ class Ray:
         self._ray, self._most = ray, slots
         options: dict[str, Any] = {"address": address, "log_to_driver": False, "logging_level": "critical"}
         if address is None:
-            # "local": a cluster that somebody left here is not joined unasked.
+            # "local": a cluster that happens to run here is not joined.
             options |= {"address": "local", "num_cpus": slots or cores(), "include_dashboard": False}
         try:
             ray.init(**options)
         except ray.exceptions.RayError as error:  # no token, or not the cluster's
             raise ConnectionError(" ".join(str(error).split())) from None
-        # No retries of Ray's own: who died is started again by the runner, like any other.
+        # No retries by Ray: the runner restarts dead workers, like any others.
         self._work = ray.remote(num_cpus=1, memory=MEMORY, max_retries=0)(_work)
         self._running: dict[Any, Job] = {}
         if not self.slots:  # Ray would wait for such a machine, and say nothing
             self.close()
-            raise ConnectionError(f"no machine there has a core and {MEMORY / 2**30:g} GiB of memory for a run")
+            raise ConnectionError(
+                f"no machine of the cluster has a core and {MEMORY / 2**30:g} GiB of memory for a run"
+            )
 
     @property
     def slots(self) -> int:
@@ -211,7 +213,7 @@ def runs_that_fit(resources: Mapping[str, float]) -> int:
 
 
 def _work(path: str, found: dict[str, Any]) -> tuple[str, str]:
-    """A task of Ray's."""
+    """The task that Ray runs."""
     if not Path(path).parent.is_dir():
         return Outcome("refused", f"'{Path(path).parent}' is not on every machine: choose a directory that all share")
     return _Process(Job("", read_run(found), Path(path))).outcome()

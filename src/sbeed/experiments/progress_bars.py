@@ -1,4 +1,4 @@
-"""How a figure's runs go, on stderr: a bar for all of them, and a line for each that is running."""
+"""Progress of a figure's runs on stderr: a bar for all of them, and a line for each running one."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -33,7 +33,7 @@ class Bars:
 
 @contextmanager
 def bars(name: str) -> Iterator[Bars]:
-    """Where nobody looks, only what is said is written."""
+    """Show the bars; without a terminal, write only messages."""
     columns = (
         BarColumn(),
         TaskProgressColumn(),

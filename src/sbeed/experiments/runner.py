@@ -1,4 +1,4 @@
-"""A figure's runs from wherever they stand to their end: the same call again does only what is left to do."""
+"""Run a figure's runs to their end; calling it again does only the remaining work."""
 
 import time
 from collections import deque
@@ -23,13 +23,13 @@ LOOK = 0.5  # seconds between two looks at what is running
 
 
 class Show(Protocol):
-    """Who hears how it goes."""
+    """Receives the progress of runs."""
 
     def begin(self, steps: int) -> None:
-        """So many steps there are in all."""
+        """Announce the total number of steps."""
 
     def look(self, done: int, running: Mapping[Path, tuple[Job, int]]) -> None:
-        """Steps that are done in all, and where each run that is running stands."""
+        """Report the total of steps done, and the step of each running run."""
 
     def say(self, line: str) -> None: ...
 
@@ -45,7 +45,7 @@ def run_figure(
     only: Collection[str] = (),
     together: bool = False,
 ) -> list[str]:
-    """Leaves figure.json and runs/<id>/ in `out`; returns a line for each run that could not be finished.
+    """Write figure.json and runs/<id>/ into `out`; returns a line for each run that could not be finished.
 
     only: what to run of it, by name, if not all; what earlier calls asked for stays in the figure. together: a curve's
     seeds are one run, a population. What is done, alone or together, is not done again.
@@ -81,9 +81,9 @@ def run_figure(
 
 
 def finish(jobs: Iterable[Job], executor: Executor, show: Show, on_end: Callable[[], None] = lambda: None) -> list[str]:
-    """All that is left of these runs, in their order; a line for each that could not be finished.
+    """Finish these runs, in their order; returns a line for each that could not be finished.
 
-    on_end: of each run.
+    on_end: called at the end of each run.
     """
     over, left = _parted(jobs)
     done, waiting, deaths = sum(job.run.spec.steps for job in over), deque(left), Deaths()
@@ -113,7 +113,7 @@ def finish(jobs: Iterable[Job], executor: Executor, show: Show, on_end: Callable
 
 
 def _parted(jobs: Iterable[Job]) -> tuple[list[Job], list[Job]]:
-    """Those that are done, and those that are not."""
+    """Split jobs into the finished and the unfinished ones."""
     parts: tuple[list[Job], list[Job]] = ([], [])
     for job in jobs:
         parts[not figure_folder.is_done(job.path)].append(job)
@@ -121,7 +121,7 @@ def _parted(jobs: Iterable[Job]) -> tuple[list[Job], list[Job]]:
 
 
 class Deaths:
-    """Of workers; one that is killed wherever it gets is in the end not started again."""
+    """Count the deaths of workers; one that keeps dying without a new checkpoint is not started again."""
 
     def __init__(self) -> None:
         self._seen: dict[Path, tuple[int, int]] = {}  # where the run stood, deaths there
@@ -147,7 +147,7 @@ def _described(path: Path) -> Run:
 
 
 def step_of(job: Job) -> int:
-    """Where a run stands, as its worker last said."""
+    """The step of a run, as its worker last reported."""
     return min(figure_folder.read_progress(job.path), job.run.spec.steps)
 
 
@@ -159,9 +159,9 @@ def _score(path: Path) -> str:
 
 
 def check_settings(jobs: Iterable[Job]) -> None:
-    """A ValueError that names the first run which is there and was made by presets that are others now.
+    """Raise a ValueError that names the first existing run whose presets have changed since it was made.
 
-    What a run is called is what was asked for. Of the code that it meets the presets are what changes most.
+    A run's id covers only what was asked for. Of the code behind it, the presets change most often.
     """
     for job in jobs:
         if not run_dir.is_run(job.path):
@@ -183,21 +183,21 @@ env_spec = cache(spec_of)  # which makes an environment
 
 
 class _Earlier(NamedTuple):
-    """What calls before this one took, and where they drew what."""
+    """The time that earlier calls took, and where they drew each run."""
 
     seconds: float = 0.0
     places: Places = frozenset()
 
 
 def _earlier(out: Path, name: str, scale: str) -> _Earlier:
-    """A ValueError where another figure lies, or another size of it."""
+    """Read earlier calls; raise a ValueError if the folder has another figure, or another size of it."""
     there = figure_folder.read_asked(out)
     if there is None:
         return _Earlier()
     path = out / figure_folder.FIGURE
     if (there.get("name"), there.get("scale")) != (name, scale):
-        raise ValueError(f"'{path}' is of another figure ({there.get('name')}, {there.get('scale')})")
+        raise ValueError(f"'{path}' belongs to another figure ({there.get('name')}, {there.get('scale')})")
     try:
         return _Earlier(float(there["seconds"]), places_of(there["panels"]))
     except (KeyError, TypeError, ValueError):
-        raise ValueError(f"'{path}' is no figure of ours") from None
+        raise ValueError(f"'{path}' is not a figure that sbeed wrote") from None

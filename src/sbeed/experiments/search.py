@@ -1,7 +1,7 @@
-"""Which values of which fields make a run best: Optuna asks, runs answer.
+"""Search for the values of fields that score best: Optuna proposes, runs evaluate.
 
-One process asks and prunes; the runs are a figure's, by the same executors. All that it has heard is in a journal of
-JSON lines, and the runs lie beside it: broken off, the same search goes on, and its broken runs with it.
+One process proposes and prunes; the runs use the executors of figures. All results are in a journal of JSON lines with
+the runs beside it, so that a stopped search continues, and its stopped runs with it.
 """
 
 import json
@@ -38,9 +38,9 @@ OTHERS = 5
 
 
 def open_study(out: Path, space: Space, base: RunSpec, seeds: Sequence[int]) -> optuna.Study:
-    """The search in that directory, new or gone on with; a ValueError if it was another one.
+    """Open the search in that directory, new or continued; raise a ValueError if it is another one.
 
-    Whoever asks for it owns the directory (`lock`).
+    The caller owns the directory (`lock`).
     """
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     make_runs(out)
@@ -54,9 +54,9 @@ def open_study(out: Path, space: Space, base: RunSpec, seeds: Sequence[int]) -> 
     distributions = {name: optuna.distributions.distribution_to_json(one) for name, one in space.items()}
     asked = json.loads(json.dumps({"run": base.as_dict(), "seeds": list(seeds), "space": distributions}))
     if study.user_attrs.setdefault("asked", asked) != asked:
-        raise ValueError(f"'{out}' is another search's: its runs, its seeds or its ranges are others")
+        raise ValueError(f"'{out}' belongs to another search: its runs, seeds or ranges differ")
     study.set_user_attr("asked", asked)
-    for left in study.get_trials(states=(TrialState.RUNNING,)):  # by whoever was broken off
+    for left in study.get_trials(states=(TrialState.RUNNING,)):  # by the process that was stopped
         study.tell(left.number, state=TrialState.FAIL)
         study.enqueue_trial(left.params)
     return study
@@ -77,13 +77,13 @@ class Search:
         self._waiting: list[Job] = []
         self._running: dict[Path, Job] = {}
         self._deaths = Deaths()
-        # Runs that nobody goes on with: the same values would end like that again. The journal knows them all.
+        # Runs that are not continued: the same values would end like that again. The journal lists them all.
         pruned = study.get_trials(deepcopy=False, states=(TrialState.PRUNED,))
         self._given_up = {self._path(run) for trial in pruned for run in self._runs(trial.params)}
         self._to_clear = set(self._given_up)
 
     def run(self, trials: int, executor: Executor, show: Show) -> None:
-        """Until there are so many trials, of earlier calls too."""
+        """Run until there are `trials` trials, those of earlier calls included."""
         cost = self._base.steps * len(self._seeds)
         show.begin(trials * cost)
         while True:
@@ -93,7 +93,7 @@ class Search:
             if not self._open and not self._running and self._asked() >= trials:
                 return
             ended = executor.ended(runner.LOOK)
-            for job, _ in ended:  # all of them, first: who is heard of may end others, but not those that have ended
+            for job, _ in ended:  # all of them first: reporting one may end others, but not those that have ended
                 del self._running[job.path]
             for job, outcome in ended:
                 self._hear(job, outcome, executor, show)
@@ -138,7 +138,7 @@ class Search:
         self._waiting += left
 
     def _runs(self, params: Mapping[str, Any]) -> list[Run]:
-        """One for each seed."""
+        """The runs of a trial, one per seed."""
         spec = replace(self._base, fields={**self._base.fields, **fields_of(params)})
         return [Run(spec, seed) for seed in self._seeds]
 
@@ -160,7 +160,7 @@ class Search:
             self._drop(candidate, executor, show, outcome.message)
 
     def _look(self, candidate: Candidate, executor: Executor, show: Show) -> None:
-        """Tell the study how it goes, and end it where that is over or in vain."""
+        """Report a candidate's progress to the study, and end it when it is finished or hopeless."""
         self._report(candidate)
         if all(is_done(job.path) for job in candidate.jobs):
             results = [read_end(job.path) for job in candidate.jobs]
@@ -171,7 +171,7 @@ class Search:
             self._drop(candidate, executor, show, f"no better than most after {max(candidate.told)} steps")
 
     def _is_in_vain(self, candidate: Candidate) -> bool:
-        """From a quarter of the steps on."""
+        """True if a candidate is hopeless; decided from a quarter of the steps on."""
         if 4 * max(candidate.told, default=0) < self._base.steps:
             return False
         complete = self._study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
@@ -186,13 +186,13 @@ class Search:
                 candidate.trial.report(value, step)
 
     def _drop(self, candidate: Candidate, executor: Executor, show: Show, why: str) -> None:
-        """End it, and for good its runs, but not those that another trial needs."""
+        """End a candidate and delete its runs, except those that another trial needs."""
         needed = {job.path for one in self._open.values() if one is not candidate for job in one.jobs}
         over = {job.path for job in candidate.jobs} - needed
         self._waiting = [job for job in self._waiting if job.path not in over]
         for path in over & self._running.keys():
             executor.stop(self._running.pop(path))
-        # The journal says so before anything is deleted: broken off in between, nobody misses the checkpoints.
+        # Written to the journal before anything is deleted, so that no process looks for the checkpoints afterwards.
         self._close(candidate, None, show, why)
         self._given_up |= over
         self._to_clear |= over
@@ -205,13 +205,13 @@ class Search:
 
 
 def check(spec: RunSpec) -> None:
-    """A ValueError in one line for fields that do not go together."""
+    """Raise a one-line ValueError for fields that cannot be combined."""
     env = runner.env_spec(spec.env, spec.noise)
     find(spec.agent).check(configured(spec.agent, spec.preset, env, spec.fields), env)
 
 
 def goes_with(base: RunSpec, fields: Mapping[str, Any]) -> bool:
-    """Whether these fields go together with the others'."""
+    """True if these fields can be combined with those of the base."""
     try:
         check(replace(base, fields={**base.fields, **fields}))
     except ValueError:
@@ -220,14 +220,14 @@ def goes_with(base: RunSpec, fields: Mapping[str, Any]) -> bool:
 
 
 def is_behind(told: Mapping[int, float], others: Iterable[Mapping[int, float]]) -> bool:
-    """Whether the best so far is below the median of what the others had at the last of its steps."""
+    """True if the best score so far is below the median of the others' at the same step."""
     last = max(told)
     there = [other[last] for other in others if last in other]
     return len(there) >= OTHERS and max(told.values()) < median(there)
 
 
 def clear(run: Path) -> bool:
-    """Delete a run's checkpoints and replay, which is large; its rows and settings stay. Whether that is done."""
+    """Delete a run's checkpoints and its large replay, keep its rows and settings; returns True if that succeeded."""
     places = [run / name for name in (CHECKPOINTS, REPLAY) if (run / name).exists()]
     if not places:
         return True
@@ -241,7 +241,7 @@ def clear(run: Path) -> bool:
 
 
 def curve(paths: Sequence[Path], every: int) -> dict[int, float]:
-    """Mean evaluation return at the steps that all these runs have reached; the last one's is left out.
+    """Mean evaluation return at the steps that all these runs have reached, without the final evaluation.
 
     every: an evaluation is due at each multiple of it and made when the iteration ends, at 80000 or at 81000. It counts
     for the step that it was due at, so that runs whose iterations have other lengths can be compared.
@@ -255,7 +255,7 @@ def curve(paths: Sequence[Path], every: int) -> dict[int, float]:
 
 
 def write_best(out: Path, study: optuna.Study, base: RunSpec) -> Path:
-    """The best setting as a file that `sbeed train --config` takes."""
+    """Write the best setting as a file for `sbeed train --config`."""
     best = study.best_trial
     settings = {"env": base.env, "agent": base.agent, "preset": base.preset, "steps": base.steps, "noise": base.noise}
     changes = {name: list(x) if isinstance(x, tuple) else x for name, x in base.fields.items()}

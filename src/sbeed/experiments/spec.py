@@ -1,4 +1,4 @@
-"""What is run, as data: runs with names of their own, and the figures that show them."""
+"""Runs and the figures that show them, as data."""
 
 import hashlib
 import json
@@ -13,9 +13,9 @@ from sbeed.training.run import RunSpec
 
 @dataclass(frozen=True)
 class Run:
-    """A run with its seed, or with several from it on, whose members train as one population.
+    """A run with one seed, or with several consecutive seeds that train as one population.
 
-    What it is names it: the same run has the same id, wherever it is asked for.
+    The id is a hash of the content: the same run has the same id in every figure.
     """
 
     spec: RunSpec
@@ -34,17 +34,17 @@ class Run:
 
 
 def describe(run: Run) -> dict[str, Any]:
-    """The run as JSON knows it."""
+    """The run as plain data for JSON."""
     changes = {name: list(value) if isinstance(value, tuple) else value for name, value in run.spec.fields.items()}
     return {**run.spec.as_dict(), "fields": changes, "seed": run.seed, "members": run.members}
 
 
 def read_run(found: Mapping[str, Any]) -> Run:
-    """The run that `describe` gave; a ValueError in one line if there is none. Nothing is made of it yet."""
+    """Invert `describe`; other data are a one-line ValueError. Nothing is constructed yet."""
     names = {field.name for field in fields(RunSpec)} - {"fields"}
     changes = found.get("fields")
     if not isinstance(changes, dict) or set(found) != {*names, "fields", "seed", "members"}:
-        raise ValueError("not a run of ours")
+        raise ValueError("not a run that sbeed wrote")
     changes = {name: tuple(value) if isinstance(value, list) else value for name, value in changes.items()}
     spec = with_fields(RunSpec("", fields=changes), {name: found[name] for name in names})
     return Run(spec, whole_number("seed", found["seed"], low=0), whole_number("members", found["members"], low=1))
@@ -80,7 +80,7 @@ class Figure(NamedTuple):
 def panel_per_task(
     tasks: Collection[str], labels: Collection[str], curve: Callable[[str, str], Curve], over: Iterable[Axis]
 ) -> tuple[Panel, ...]:
-    """Over each axis a panel for every task, with `curve(task, label)` for every label."""
+    """One panel per axis and task, with `curve(task, label)` for every label."""
     return tuple(Panel(task, task, tuple(curve(task, label) for label in labels), x) for x in over for task in tasks)
 
 
@@ -95,7 +95,7 @@ def labels_in(figure: Figure) -> list[str]:
 
 
 def chosen(figure: Figure, names: Collection[str]) -> Figure:
-    """What these name: of tasks and panels the named ones, of curves likewise; all of a kind of which none is named."""
+    """Select the named tasks and panels, and the named curves; a kind of which none is named is kept whole."""
     places, labels = set(places_in(figure)) & set(names), set(labels_in(figure)) & set(names)
     panels = [
         panel._replace(curves=tuple(curve for curve in panel.curves if not labels or curve.label in labels))
@@ -106,7 +106,7 @@ def chosen(figure: Figure, names: Collection[str]) -> Figure:
 
 
 def trains_alone(spec: RunSpec) -> bool:
-    """Rounds are whole trajectories: in a population all would wait for the member whose take longest."""
+    """True if rounds are whole trajectories: in a population all members would wait for the slowest."""
     return spec.fields.get("trajectories_per_iteration") is not None
 
 
@@ -114,9 +114,9 @@ Holding = Callable[[RunSpec, int], Run]  # the run of a spec that has this seed;
 
 
 def arranged(figure: Figure, seeds: int, *, together: bool = False, done: Iterable[Run] = ()) -> Holding:
-    """Who has each seed of each curve: who has it already, else a run of its own.
+    """Assign a run to each seed of each curve: the finished run that has it, else a run of its own.
 
-    together: else one population with the others that are still to do, if they come one after the other.
+    together: unfinished seeds that are consecutive form one population instead.
     """
     holders = {Run(run.spec, seed).id: run for run in done for seed in run.seeds}
     for spec in (curve.spec for panel in figure.panels for curve in panel.curves):
@@ -128,7 +128,7 @@ def arranged(figure: Figure, seeds: int, *, together: bool = False, done: Iterab
 
 
 def runs_of(figure: Figure, seeds: int, holding: Holding = Run) -> list[tuple[str, Run]]:
-    """Every run once, whoever shows it, with what to call it; the first seed of all curves comes first."""
+    """Every run once, with its title, even if several panels show it; the first seed of all curves comes first."""
     found: dict[str, tuple[str, Run]] = {}
     for seed in figure.seeds(seeds):
         for panel in figure.panels:
@@ -165,7 +165,7 @@ def places_of(panels: Iterable[Mapping[str, Any]]) -> Places:
 
 
 def among(panels: Iterable[Mapping[str, Any]], places: Places) -> list[dict[str, Any]]:
-    """What is drawn in these places alone."""
+    """Keep only what is drawn in these places."""
     kept = ({**panel, "runs": [run for run in panel["runs"] if _place(panel, run) in places]} for panel in panels)
     return [panel for panel in kept if panel["runs"]]
 

@@ -1,4 +1,4 @@
-"""One run from wherever it stands to its end: what every executor makes a `process` do."""
+"""Take one run to its end, from its start or its newest checkpoint; every executor does this in a `process`."""
 
 import json
 import shutil
@@ -27,7 +27,7 @@ FAILED, STOPPED = 3, 143  # exit codes
 
 
 class Outcome(NamedTuple):
-    """How a worker ended. A run that diverged has ended rightly: it would diverge again."""
+    """How a worker ended. A diverged run counts as finished: it would diverge again."""
 
     # "done". "failed": the environment did. "refused": could not be made, read or written, and others may not either.
     # "died": killed, stopped or lost; the run can go on.
@@ -36,7 +36,7 @@ class Outcome(NamedTuple):
 
 
 def work(path: Path, run: Run) -> Outcome:
-    """Begin that run in its directory, or go on with it, and finish it."""
+    """Start or continue the run in its directory, and finish it."""
     try:
         diverged = _finish(path, run)
     except EnvironmentFault as error:
@@ -48,7 +48,7 @@ def work(path: Path, run: Run) -> Outcome:
     except RuntimeError as error:  # a process of its environments was killed, or the device had no memory left
         return Outcome("died", _one_line(error))
     figure_folder.write_end(path, describe(run), _result(path, run, diverged))
-    for place in (CHECKPOINTS, REPLAY):  # nobody goes on from them any more, and a replay is large
+    for place in (CHECKPOINTS, REPLAY):  # nothing continues from them any more, and a replay is large
         shutil.rmtree(path / place, ignore_errors=True)
     figure_folder.forget_progress(path)
     return Outcome("done", diverged)
@@ -59,7 +59,7 @@ def _one_line(error: Exception) -> str:
 
 
 def _finish(path: Path, run: Run) -> str:
-    """What is wrong with it if it diverged."""
+    """Finish the run; returns the message of a run that diverged."""
     told = 0.0
 
     def hear(trainer: Trainer) -> None:
@@ -86,12 +86,12 @@ def _finish(path: Path, run: Run) -> str:
 
 
 def _workers(run: Run) -> int:
-    """A population's environments have processes of their own, for then its updates are quick and its steps are not."""
+    """Worker processes for a population's environments: its updates are quick and its steps are not."""
     return run.members if run.members > 1 else 0
 
 
 def _result(path: Path, run: Run, diverged: str) -> dict[str, Any]:
-    """lost: the seeds of members that diverged."""
+    """The content of result.json.   diverged: the message of a run that diverged, else """ ""
     rows = run_dir.read_rows(path)
     finals = {} if diverged else {row["seed"]: row["return"] for row in rows if row["final"]}
     return {
@@ -107,7 +107,7 @@ def _result(path: Path, run: Run, diverged: str) -> dict[str, Any]:
 
 
 def answer(path: Path) -> int:
-    """The run that stdin describes, in that directory; the exit code of its process."""
+    """Work on the run that stdin describes, in that directory; returns the exit code of the process."""
     outcome = work(path, read_run(json.load(sys.stdin)))
     if outcome.kind == "done":
         return 0

@@ -99,7 +99,7 @@ class QNet(eqx.Module):
         return hidden @ self.net.weights[-1] + self.net.biases[-1]
 
     def taking_in(self, met: Statistics) -> "QNet":
-        """The network with these statistics in its running ones."""
+        """Update the running statistics by these."""
         if not met.means:
             return self
         rate = jnp.maximum(STATISTICS_RATE, 1 / (self.passes + 1))
@@ -131,7 +131,7 @@ class ActionValues(eqx.Module):
 
     @property
     def joins_batches(self) -> bool:
-        """Whether what Q says of a row depends on the rows beside it."""
+        """True if Q of a row depends on the other rows of its batch."""
         return "batch" in self.net.norms
 
     def with_features(self, x: Array) -> tuple[Array, Array]:

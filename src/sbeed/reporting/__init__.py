@@ -1,1 +1,1 @@
-"""What runs left behind, read, summed up and drawn: no jax."""
+"""Read, summarise and draw the results of runs, without jax."""

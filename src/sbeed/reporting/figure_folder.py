@@ -1,4 +1,4 @@
-"""A figure's folder: what is written there, and what of it is read back. Data, never trusted.
+"""A figure's folder: writes its files and reads them back. What is read is data and never trusted.
 
 figure.json            name, title, scale, executor, machine, versions, seconds, and the panels: name, env, x, and of
                        each run the label, the seed and the id
@@ -38,7 +38,7 @@ _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
 
 def make_runs(folder: Path) -> Path:
-    """The directory of the runs, made if need be."""
+    """The directory of the runs, created if missing."""
     if (folder / RUNS).is_symlink():  # no reader would follow it
         raise ValueError(f"'{folder / RUNS}' is a link, which may lead anywhere")
     (folder / RUNS).mkdir(exist_ok=True)
@@ -67,49 +67,49 @@ def forget_progress(run: Path) -> None:
 
 
 def write_end(run: Path, asked: Mapping[str, Any], result: Mapping[str, Any]) -> None:
-    """What was asked of a run and what came of it: with them it is done."""
+    """Write a run's spec and result, which mark it as done."""
     _write_json(run / SPEC, asked)
     _write_json(run / RESULT, result)
 
 
 def forget_end(run: Path) -> None:
-    """Away with what a worker left that was killed while it wrote the end of a run without a directory of its own."""
+    """Delete the end of a run that has no directory of its own, left by a worker that was killed while writing it."""
     for name in (run_dir.METRICS, SPEC, f".{SPEC}", f".{RESULT}"):
         (run / name).unlink(missing_ok=True)
 
 
 def _write_json(path: Path, found: Any) -> None:
-    """Whole or not at all."""
+    """Write JSON atomically."""
     new = path.with_name(f".{path.name}")
     new.write_text(json.dumps(found, indent=1) + "\n")
     new.replace(path)
 
 
-# ------------------------------------------------------------------------------------------------- how far it is
+# ------------------------------------------------------------------------------------------------- progress
 
 
 def is_done(run: Path) -> bool:
-    """Finished, or diverged."""
+    """True if the run finished or diverged."""
     return (run / RESULT).is_file()
 
 
 def done_in(folder: Path) -> list[Path]:
-    """The runs that are done, and say what was asked of them."""
+    """The runs that are done and have a spec."""
     return [run for run in sorted((folder / RUNS).iterdir()) if is_done(run) and (run / SPEC).is_file()]
 
 
 def read_spec(run: Path) -> dict[str, Any]:
-    """What was asked of a run that is done."""
+    """Read the spec of a run that is done."""
     return run_dir.read_config(run / SPEC)
 
 
 def read_end(run: Path) -> dict[str, Any]:
-    """What came of a run that is done."""
+    """Read the result of a run that is done."""
     return json.loads((run / RESULT).read_text())
 
 
 def read_progress(run: Path) -> int:
-    """Where a run stands, as its worker last said; 0 where it has said nothing."""
+    """The step of a run, as its worker last reported; 0 before its first report."""
     try:
         return int((run / PROGRESS).read_text()[:12])
     except (OSError, ValueError):
@@ -117,7 +117,7 @@ def read_progress(run: Path) -> int:
 
 
 def read_asked(folder: Path) -> dict[str, Any] | None:
-    """figure.json as it was written; None where no figure is yet."""
+    """Read figure.json; None if there is no figure yet."""
     return run_dir.read_config(folder / FIGURE) if (folder / FIGURE).exists() else None
 
 
@@ -125,10 +125,10 @@ def read_asked(folder: Path) -> dict[str, Any] | None:
 
 
 def read_results(path: Path) -> Results:
-    """Of a figure's folder, or of a folder of them. A file that no program of ours wrote is a ValueError, one line."""
+    """Read a figure's folder, or a folder of several. A file that sbeed did not write is a one-line ValueError."""
     path = Path(path)
     if not path.is_dir():
-        raise FileNotFoundError(f"'{path}' is no directory")
+        raise FileNotFoundError(f"'{path}' is not a directory")
     places = [path, *sorted(place for place in path.iterdir() if place.is_dir() and not place.is_symlink())]
     figures = [read_figure(place) for place in places if (place / FIGURE).exists()]
     claims = [row for place in places if (place / CLAIMS).exists() for row in _read_claims(place / CLAIMS)]
@@ -162,7 +162,7 @@ def read_figure(path: Path) -> FigureResults:
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         reason = f"it has no {error}" if isinstance(error, KeyError) else error
-        raise ValueError(f"'{file}' is no figure of ours: {reason}") from None
+        raise ValueError(f"'{file}' is not a figure that sbeed wrote: {reason}") from None
     if (path / RUNS).is_symlink():
         raise ValueError(f"'{path / RUNS}' is a link, which may lead anywhere")
     read = {
@@ -182,7 +182,7 @@ def _asked_panel(panel: Mapping[str, Any]) -> PanelResults:
 
 
 def _without_repeats(panels: Iterable[PanelResults]) -> tuple[PanelResults, ...]:
-    """One that shows the same runs over the other axis is no other panel: what is read is drawn over both."""
+    """Drop panels that show the same runs over the other axis: every panel is drawn over both."""
     found: dict[tuple[Any, ...], PanelResults] = {}
     for panel in panels:
         found.setdefault((panel.name, panel.env, *(run[:3] for run in panel.runs)), panel)
@@ -192,9 +192,9 @@ def _without_repeats(panels: Iterable[PanelResults]) -> tuple[PanelResults, ...]
 def _asked_run(run: Mapping[str, Any]) -> RunResult:
     id, seed = run["id"], run["seed"]
     if not (isinstance(id, str) and _ID.fullmatch(id)):
-        raise ValueError(f"{id!r:.50} is no name of a run's folder")
+        raise ValueError(f"{id!r:.50} is not the name of a run's folder")
     if not is_count(seed):
-        raise ValueError(f"{seed!r:.50} is no seed")
+        raise ValueError(f"{seed!r:.50} is not a seed")
     return RunResult(_name(run["label"]), seed, id)
 
 
@@ -211,7 +211,7 @@ def _read_run(path: Path, run: RunResult) -> RunResult:
                 versions=_name(", ".join(f"{name} {one}" for name, one in result.get("versions", {}).items() if one)),
             )
         except (AttributeError, ValueError):
-            raise ValueError(f"'{path / RESULT}' is no result of ours") from None
+            raise ValueError(f"'{path / RESULT}' is not a result that sbeed wrote") from None
     if (path / run_dir.CONFIG).exists():
         run = run._replace(config=run_dir.parse_config(_text(path / run_dir.CONFIG), path / run_dir.CONFIG))
     rows, file = [], path / run_dir.METRICS
@@ -232,15 +232,15 @@ def _read_run(path: Path, run: RunResult) -> RunResult:
 
 
 def _diverged(result: Mapping[str, Any], seed: int) -> bool:
-    """Of a population perhaps some members alone."""
+    """True if the member with this seed diverged; in a population others may have finished."""
     lost = result.get("lost")
     return result.get("outcome") == "diverged" or (isinstance(lost, list) and seed in lost)
 
 
 def _checked(row: Mapping[str, Any], file: Path) -> dict[str, Any]:
-    """What is needed of a row; a return that is no finite number is none."""
+    """Check a row and keep the needed fields; a return that is not finite becomes None."""
     if not is_count(row.get("step")) or not is_count(row.get("iteration", 0)) or "return" not in row:
-        raise ValueError(f"'{file}' holds something that is no row of ours")
+        raise ValueError(f"'{file}' has a line that is not a row of sbeed's")
     return {
         **{name: row[name] for name in ("step", "iteration") if name in row},
         "final": row.get("final") is True,
@@ -251,7 +251,7 @@ def _checked(row: Mapping[str, Any], file: Path) -> dict[str, Any]:
 def _over_iterations(
     rows: list[dict[str, Any]], steps: np.ndarray, returns: np.ndarray, config: Mapping[str, Any]
 ) -> dict[str, stats.Points]:
-    """As the rows count them, else as many as their steps make; rounds of whole trajectories do not tell how many."""
+    """The curve over iterations, counted in the rows or computed from steps; rounds of whole trajectories have none."""
     counted = {row["step"]: row["iteration"] for row in rows if "iteration" in row}
     if all(step in counted for step in steps):
         iterations = np.array([counted[step] for step in steps])
@@ -302,7 +302,7 @@ def _read_json(file: Path) -> Any:
 
 
 def _text(file: Path) -> str:
-    """Of a plain file of ours: no link, no pipe, no more bytes than it could have."""
+    """Read a plain file: no link, no pipe, not more bytes than it could have."""
     try:
         return read_safely(file, _MOST_BYTES[file.name]).decode()
     except (OSError, ValueError) as error:
@@ -311,7 +311,7 @@ def _text(file: Path) -> str:
 
 def _name(text: Any) -> str:
     if not isinstance(text, str) or len(text) > _MOST_LETTERS:
-        raise ValueError(f"{text!r:.50} is no name")
+        raise ValueError(f"{text!r:.50} is not a name")
     return text
 
 

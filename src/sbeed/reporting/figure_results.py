@@ -1,4 +1,4 @@
-"""What a figure's runs have left so far, as data: read by `figure_folder`, summed up, drawn and put on a page."""
+"""The results of a figure's runs so far, as data: read by `figure_folder`, then summarised and drawn."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,7 +8,7 @@ from sbeed.reporting import stats
 
 
 class RunResult(NamedTuple):
-    """One seed. A run that has not begun has no curve, one that is not over no final return."""
+    """One seed. A run that has not begun has no curve; an unfinished one has no final return."""
 
     label: str
     seed: int
@@ -29,7 +29,7 @@ class RunResult(NamedTuple):
 
     @property
     def members(self) -> int:
-        """Of its population; of a run of its own, one."""
+        """The number of members of its population; 1 for a run of its own."""
         asked = self.config.get("seeds")
         return asked if is_count(asked) and asked else 1
 
@@ -68,11 +68,11 @@ class FigureResults(NamedTuple):
 
     @property
     def shares_labels(self) -> bool:
-        """Whether some label is in several panels, so that it must look the same in each."""
+        """True if some label is in several panels, so that it must look the same in each."""
         return sum(len(panel.labels) for panel in self.panels) > len(self.labels)
 
     def order(self, panel: PanelResults) -> list[str]:
-        """Labels by whose places colours are given."""
+        """Labels in the order in which they get colours."""
         return self.labels if self.shares_labels else panel.labels
 
 

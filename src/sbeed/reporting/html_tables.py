@@ -7,7 +7,7 @@ from sbeed.reporting.markup import Markup, element, joined
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], numbers: Iterable[int] = ()) -> Markup:
-    """numbers: columns that are"""
+    """A table.   numbers: the columns that hold numbers"""
     right = {i: "n" for i in numbers}
     head = element("tr", *(element("th", name, scope="col", class_=right.get(i)) for i, name in enumerate(columns)))
     body = [

@@ -1,4 +1,4 @@
-"""HTML and SVG by construction: whatever is put into an element is escaped, unless it is an element itself."""
+"""HTML and SVG by construction: all content of an element is escaped, unless it is an element itself."""
 
 import html
 from typing import Any
@@ -24,7 +24,7 @@ def joined(*parts: Any) -> Markup:
 
 
 def escaped(part: Any) -> str:
-    """What cannot be seen, turns the text around or is no letter at all is shown as a question mark."""
+    """Escape text; invisible, direction-changing and unassigned characters become question marks."""
     if isinstance(part, Markup):
         return part
     return html.escape("".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in str(part)))

@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Format numbers for readers."""
 
 
 def number(x: float | None) -> str:
@@ -8,7 +8,7 @@ def number(x: float | None) -> str:
 
 
 def short(x: float) -> str:
-    """For the marks of an axis: 500k, 1.5M."""
+    """A short number for the ticks of an axis: 500k, 1.5M."""
     for unit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(x) >= unit:
             return f"{x / unit:g}{letter}"

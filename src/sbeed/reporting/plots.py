@@ -1,4 +1,4 @@
-"""Figures as pure functions of rows: matplotlib in, nothing of the laboratory."""
+"""Draw figures with matplotlib, as pure functions of rows."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -122,7 +122,7 @@ def grid(panels: int, width: float = 4.4, height: float = 3.1, legend: float = 0
 
 
 def style_of(i: int) -> dict[str, Any]:
-    """Of the i-th label: seven colours, then the same with other dashes."""
+    """The style of the i-th label: seven colours, then the same with other dashes."""
     return {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i // len(COLOURS) % len(DASHES)]}
 
 
@@ -133,7 +133,7 @@ def _line(axes: Axes, series: Series, i: int, label: str) -> None:
 
 
 def _plain(text: str) -> str:
-    """Dollars would be mathematics, which a name from a file is not."""
+    """Escape dollars, which matplotlib would read as mathematics."""
     return text.replace("$", r"\$")
 
 
@@ -169,7 +169,7 @@ def curves_figure(figure: FigureResults, version: str, x: str) -> Figure:
 
 
 def comparison_figure(figure: FigureResults) -> Figure | None:
-    """Performance profiles, and who beats whom; None where there is nothing to compare."""
+    """Performance profiles and probabilities of improvement; None if there is nothing to compare."""
     found = summary.comparisons(figure)
     if not found:
         return None
@@ -207,7 +207,7 @@ def _matrix(axes: Axes, one: summary.Comparison) -> None:
 def pictures(figure: FigureResults) -> list[Path]:
     """curves, iqm and comparison, each as PNG and SVG, in the figure's folder; curves over every axis asked for.
 
-    One of an earlier time that is not drawn again is removed: it would tell of rows that are no more.
+    An older picture that is not drawn again is removed, because its rows no longer exist.
     """
     drawn: dict[str, Figure | None] = {}
     for i, x in enumerate(figure.axes):

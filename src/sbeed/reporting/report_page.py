@@ -95,7 +95,7 @@ def _figure(figure: FigureResults, i: int, at: Path) -> Markup:
 
 
 def _machines(runs: Collection[RunResult]) -> dict[str, str]:
-    """Where runs have ended, how many, and how long those took together: the last command's machine may be another."""
+    """The machines on which runs ended, with the number of runs and their total time; commands may use several."""
     places = dict.fromkeys(run.machine for run in runs if run.machine)
     words = []
     for place in places:
@@ -108,7 +108,7 @@ def _machines(runs: Collection[RunResult]) -> dict[str, str]:
 
 
 def _seconds(runs: Iterable[RunResult]) -> dict[str, float]:
-    """That each folder's run took, so far if it is not over: once for all members of a population."""
+    """Seconds of each folder's run, so far if it is unfinished; counted once for all members of a population."""
     found: dict[str, float] = {}
     for run in runs:
         found[run.id] = max(found.get(run.id, 0.0), run.whole_seconds or run.seconds or 0.0)
@@ -116,9 +116,9 @@ def _seconds(runs: Iterable[RunResult]) -> dict[str, float]:
 
 
 def _commands(figure: FigureResults, seconds: Collection[float]) -> dict[str, str]:
-    """The wall time of the figure's commands, unless it is too short for these runs: one on each core, all the time.
+    """The wall time of the figure's commands, unless it is too short for these runs even with all cores busy.
 
-    Runs may have been made elsewhere and brought here, and then it says nothing of them.
+    Runs may have been copied from elsewhere, and then the time does not cover them.
     """
     told = re.match(r"[1-9]\d{0,3}(?= cores)", figure.facts["machine"])
     least = max([*seconds, sum(seconds) / int(told[0] if told else 1)])
@@ -132,7 +132,7 @@ def _counted(count: int, what: str) -> str:
 
 
 def _views(figure: FigureResults, i: int) -> Markup:
-    """Switches: the style sheet does the rest."""
+    """Switches between views; the style sheet does the rest."""
 
     def switch(title: str, group: str, options: Mapping[str, str], chosen: str) -> Markup:
         inputs = [
@@ -187,7 +187,7 @@ def _chart(panel: PanelResults, order: Sequence[str], version: str, axis: str) -
 
 
 def _caveats(panel: PanelResults, axis: str) -> Markup:
-    """Of curves that are not of all runs to their end."""
+    """Notes on curves that do not cover all runs to their end."""
     drawn = any(axis in run.curves for run in panel.runs)
     words = "; ".join(f"{label}: {some}" for label, some in summary.caveats(panel, axis).items())
     return element("p", f"{words}.", class_="note", data_axis=axis) if drawn and words else joined()
@@ -289,7 +289,7 @@ def _runs(panel: PanelResults, folder: Path, at: Path) -> Markup:
 
 
 def _took(run: RunResult) -> str:
-    """The members of a population have no time of their own."""
+    """The time of a run; members of a population share one."""
     if run.seconds is None:
         return "–"
     return duration(run.seconds) + (f" for {run.members} together" if run.members > 1 else "")
@@ -314,7 +314,7 @@ def _config(panel: PanelResults, label: str) -> Markup:
 
 
 def _versions(figure: FigureResults, runs: Collection[RunResult]) -> Markup:
-    """Of what the runs have ended with, where they say so; else of the last command, which may have found them done."""
+    """Package versions with which the runs ended, if recorded; else those of the last command."""
     told = any(run.versions for run in runs)
     counts = Counter(run.versions or "not told" for run in runs if told and run.machine)
     last = ", ".join(f"{name} {version}" for name, version in figure.versions.items())

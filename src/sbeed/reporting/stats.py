@@ -1,4 +1,4 @@
-"""Statistics of runs: arrays in, arrays out. What is estimated from a few seeds comes with its interval."""
+"""Statistics of runs: arrays in, arrays out. Estimates from a few seeds come with their intervals."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +36,7 @@ Tasks = Sequence[np.ndarray]  # of each task the scores of its runs   [N] or [N,
 def aligned(curves: Sequence[Points]) -> Points:
     """Curves at the same x: every x of any of them that all of them cover, on the lines between their points.
 
-    Where one curve has ended there is nothing: a mean over fewer seeds is one of something else.   -> [X], [N, X]
+    It stops where one curve ends: a mean over fewer seeds would estimate something else.   -> [X], [N, X]
     """
     x = np.unique(np.concatenate([x for x, _ in curves]))
     x = x[(x >= max(x[0] for x, _ in curves)) & (x <= min(x[-1] for x, _ in curves))]

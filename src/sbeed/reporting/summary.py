@@ -1,4 +1,4 @@
-"""What a figure says: its curves, its final returns, and who beats whom."""
+"""Summarise a figure: its curves, its final returns, and comparisons of its labels."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -19,7 +19,7 @@ SCORE = "score: 0 is the lowest final return of the figure's runs on the task, 1
 
 
 def curves(panel: PanelResults, version: str, x: str) -> dict[str, Series]:
-    """Of each label that has any, over its seeds."""
+    """The curve of each label that has one, over its seeds."""
     found = {label: [run.curves[x] for run in _behind(panel, label, x)] for label in panel.labels}
     over = {"mean": lambda some: stats.mean_curve(some, stats.PAPER_LEVEL), "iqm": stats.iqm_curve}[version]
     series = {label: over(some) for label, some in found.items() if some}
@@ -27,7 +27,7 @@ def curves(panel: PanelResults, version: str, x: str) -> dict[str, Series]:
 
 
 def caveats(panel: PanelResults, x: str) -> dict[str, str]:
-    """Of each label whose curve is not that of all its seeds to their end, in words: why."""
+    """A note for each label whose curve does not cover all its seeds to their end, with the reason."""
     found = {}
     for label in panel.labels:
         asked, behind = len(panel.of(label)), _behind(panel, label, x)
@@ -43,21 +43,22 @@ def caveats(panel: PanelResults, x: str) -> dict[str, str]:
 
 
 def _behind(panel: PanelResults, label: str, x: str) -> list[RunResult]:
-    """Those that are over, where any is: one that has just begun would end the curve where it stands. One that diverged
-    does end it there, for a mean of those that are left would flatter."""
+    """The finished runs, if there are any: an unfinished one would cut the curve at its last step. A diverged one
+    does cut it there, because a mean over the remaining runs would flatter.
+    """
     begun = [run for run in panel.of(label) if x in run.curves]
     return [run for run in begun if run.over] or begun
 
 
 def lengths_differ(curves: Mapping[str, Series]) -> bool:
-    """Whether some are so much longer than others that only a logarithmic axis shows both: an iteration of one
+    """True if some curves are so much longer than others that only a logarithmic axis shows both: an iteration of one
     algorithm may be 64 steps, that of another 2048."""
     ends = [one.x[-1] for one in curves.values()]
     return min(ends) > 0 and max(ends) > 10 * min(ends)
 
 
 class Final(NamedTuple):
-    """The final returns of a label; those of runs that have none are left out of the estimates."""
+    """The final returns of a label; runs without one are left out of the estimates."""
 
     by_seed: Mapping[int, float | None]
     diverged: int
@@ -88,8 +89,8 @@ class Comparison(NamedTuple):
 
 
 def comparisons(figure: FigureResults) -> list[Comparison]:
-    """Over all panels together where each is another task with the same labels, else panel by panel; only of what is
-    finished."""
+    """Compare finished runs: over all panels together if each is another task with the same labels, else panel by
+    panel."""
     panels = [panel for panel in figure.panels if any(run.final is not None for run in panel.runs)]
     shared, returns = _shared(panels), _by_task(panels)
     if len(returns) == len(panels) > 1 and len(shared) > 1:
@@ -103,7 +104,7 @@ def comparisons(figure: FigureResults) -> list[Comparison]:
 
 
 def _shared(panels: Sequence[PanelResults]) -> list[str]:
-    """Labels with several runs in each that are over: one alone tells nothing of chance."""
+    """Labels with several finished runs in each panel: one alone tells nothing of chance."""
     labels = dict.fromkeys(label for panel in panels for label in panel.labels)
     return [label for label in labels if all(sum(run.over for run in panel.of(label)) > 1 for panel in panels)]
 

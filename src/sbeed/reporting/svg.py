@@ -17,7 +17,7 @@ COLOURS, DASHES = 7, 4
 
 
 class Scale(NamedTuple):
-    """From numbers to places; lo and hi are exponents of ten on a logarithmic one."""
+    """Map numbers to coordinates; lo and hi are exponents of ten on a logarithmic scale."""
 
     lo: float
     hi: float
@@ -30,7 +30,7 @@ class Scale(NamedTuple):
         return self.first + (along - self.lo) / (self.hi - self.lo) * (self.last - self.first)
 
     def covers(self, values: np.ndarray) -> np.ndarray:
-        """Where there is a place."""
+        """True for the values that the scale covers."""
         return np.isfinite(values) & (values > 0) if self.log else np.isfinite(values)
 
     @property
@@ -84,7 +84,7 @@ def chart(
 
 
 def styles(order: Sequence[str]) -> dict[str, str]:
-    """By label: seven colours, then the same with other dashes."""
+    """Styles by label: seven colours, then the same with other dashes."""
     return {label: f"c{i % COLOURS} d{i // COLOURS % DASHES}" for i, label in enumerate(order)}
 
 
@@ -154,7 +154,7 @@ def _series(one: Series, label: str, style: str, x: Scale, y: Scale, note: str |
 
 
 def _runs(good: np.ndarray) -> list[list[int]]:
-    """Of the true places, those that follow each other."""
+    """Runs of consecutive true entries."""
     return [list(some) for true, some in groupby(range(len(good)), key=lambda i: bool(good[i])) if true]
 
 

@@ -1,4 +1,4 @@
-"""What the laboratory found, on the page: its figure, from its rows, and the table of claims."""
+"""The theory on the page: its figure, drawn from its rows, and the table of claims."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,7 +18,7 @@ TITLE = "The paper's point in four panels"
 
 
 def sections(results: Results) -> list[tuple[str, str, Markup]]:
-    """id, title and content of each."""
+    """The sections: id, title and content of each."""
     found = [("theory", TITLE, _theory(results.theory))] if results.theory else []
     return [*found, ("claims", "The laboratory's claims", _claims(results.claims))]
 

@@ -1,4 +1,4 @@
-"""Compiled programs outlive the process that compiled them."""
+"""A cache of compiled programs that outlives the process."""
 
 import os
 from pathlib import Path
@@ -7,9 +7,9 @@ import jax
 
 
 def keep_compiled_programs() -> None:
-    """XLA's programs are kept in the user's cache directory, so that the second run starts at once.
+    """Keep XLA's programs in the user's cache directory, so that the second run starts at once.
 
-    Whoever has chosen a place for them before (JAX_COMPILATION_CACHE_DIR) keeps it.
+    A place that the user has chosen (JAX_COMPILATION_CACHE_DIR) is kept.
     """
     if jax.config.values["jax_compilation_cache_dir"] is None:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sbeed" / "xla"

@@ -1,4 +1,4 @@
-"""What is compiled of a member's iteration: pure functions of its config, key, State and replay.
+"""The compiled parts of a member's iteration: pure functions of its config, key, State and replay.
 
 A population runs them vmapped or side by side (`members`).
 """
@@ -19,7 +19,7 @@ from sbeed.types import Array, EnvSpec, Key
 
 
 class Keys(NamedTuple):
-    """What a member's key is good for; 0 is no step count, so none of these is a key of an iteration."""
+    """Purposes of a member's keys; they differ from the keys of iterations, because 0 is no step count."""
 
     init: Key
     env: Key
@@ -52,7 +52,7 @@ def prepare(
 def learn(
     config: Config, key: Key, state: State, replay: Replay, step: Array, *, agent: Agent, spec: EnvSpec
 ) -> tuple[State, dict[str, Array], Array]:
-    """An iteration's updates, their metrics, and whether what acts afterwards is finite."""
+    """Make an iteration's updates; also returns their metrics and whether the policies afterwards are finite."""
     _, k_iterate = jax.random.split(jax.random.fold_in(key, step))
     state, metrics = agent.iterate(config, spec, state, replay, k_iterate)
     return state, metrics, finite((agent.actor(config, state), agent.deployed(config, state)))
@@ -80,7 +80,7 @@ def collect_and_learn(
     spec: EnvSpec,
     length: int,
 ) -> tuple[State, Replay, RolloutState, dict[str, Array], Array, Array, Array]:
-    """A whole iteration of one member, whatever its stage and however short: one program, compiled once."""
+    """A whole iteration of one member, of any stage and length: one program, compiled once."""
     acting = agent.actor(config, state)
     now, chunk, returns = rollout.collect(
         env, acting, now, keys(key).env, length=length, count=count, exploring=exploring

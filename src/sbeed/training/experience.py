@@ -1,4 +1,4 @@
-"""Where a population's data come from: environments on the host, on the device, or a dataset."""
+"""The sources of a population's data: environments on the host, on the device, or a dataset."""
 
 import abc
 from collections.abc import Callable, Mapping
@@ -39,14 +39,14 @@ class Advanced(NamedTuple):
 
 
 class Saved(NamedTuple):
-    """What a checkpoint holds of an experience, beside its replays."""
+    """The part of an experience that a checkpoint saves, beside its replays."""
 
     about: dict[str, Any]  # plain data
     arrays: dict[str, Any]  # a pytree
 
 
 class Experience(abc.ABC):
-    """The members' replays and what fills them; one iteration is a matter of it and of the population."""
+    """The members' replays and the source that fills them; an iteration involves it and the population."""
 
     on_device: ClassVar[bool]  # where environments are stepped, if there are any
     replays: Held
@@ -62,7 +62,7 @@ class Experience(abc.ABC):
 
     @abc.abstractmethod
     def advance(self, most: int) -> Advanced:
-        """Collect at most so many steps, insert them, and let the population learn if that is due."""
+        """Collect at most `most` steps, insert them, and let the population learn if updates are due."""
 
     @abc.abstractmethod
     def evaluate(self, episodes: int) -> list[Scores]:
@@ -70,7 +70,7 @@ class Experience(abc.ABC):
 
     @abc.abstractmethod
     def snapshot(self) -> Saved:
-        """What the environments need to go on, between two iterations."""
+        """Save the state of the environments, between two iterations."""
 
     @abc.abstractmethod
     def like(self, about: Mapping[str, Any], step: int) -> dict[str, Any]:
@@ -78,13 +78,13 @@ class Experience(abc.ABC):
 
     @abc.abstractmethod
     def restore(self, saved: Saved, rows: Transition, written: int, *, restart: bool) -> None:
-        """Go on from there.   rows: the replays' transitions, [members, ...]. restart: in new episodes"""
+        """Continue from a saved state.   rows: the replays' transitions, [members, ...]. restart: begin new episodes"""
 
     def newest(self, count: int) -> Transition:
         """The newest transitions of every replay: [members, count, ...]"""
         members = self.population.members
         if members.together:
-            # Of powers of two there are few: no checkpoint waits for a program of its own.
+            # Powers of two are few: no checkpoint waits for the compilation of a program.
             newest = members.run(ring.newest, self.replays, static={"count": 1 << (count - 1).bit_length()})
             rows = [jax.tree.map(lambda x: x[-count:], one) for one in members.fetch(newest)]
         else:  # on a CPU they are in our own memory: no program, and no copy of what is not asked for
@@ -273,7 +273,7 @@ class OnDevice(_Collected):
 
 
 class FromDataset(Experience):
-    """A dataset: all of it is the replay from the first update on, and stays."""
+    """A dataset: the replay holds all of it from the first update on."""
 
     on_device = True
 
@@ -289,14 +289,14 @@ class FromDataset(Experience):
         self._evaluators = [Evaluator(make, seed) for seed in population.seeds] if make is not None else []
 
     def advance(self, most: int) -> Advanced:
-        """A round of updates, however few were asked for."""
+        """Make one round of updates, even if fewer were asked for."""
         self.population.step += self.config.updates_per_iteration
         self.population.learn(self.replays)
         return Advanced(self.config.updates_per_iteration, [[] for _ in self.population.seeds])
 
     def evaluate(self, episodes: int) -> list[Scores]:
         if not self.plays:
-            raise ValueError("eval_env: a dataset is nothing to play in; name an environment")
+            raise ValueError("eval_env: a dataset cannot be played in; name an environment")
         policies = self.population.policies()
         return [evaluator.play(policy, episodes) for evaluator, policy in zip(self._evaluators, policies)]
 
@@ -323,7 +323,7 @@ def experience_of(
     behaviour: HostPolicy | Rule | None,
     members: int,
 ) -> Callable[[Population, Config], Experience]:
-    """What kind of experience an environment gives, or a dataset; a ValueError for what does not go together."""
+    """Make the experience for an environment or a dataset; raise a ValueError for arguments that do not fit."""
     if isinstance(env, Dataset):
         return partial(FromDataset, dataset=env, eval_env=eval_env)
     pure = _pure_env(env, noise) if behaviour is None else None  # a behaviour acts on the host

@@ -1,13 +1,13 @@
-"""Who may use how many threads."""
+"""Limit the threads of LAPACK."""
 
 from threadpoolctl import threadpool_limits
 
 
 def lapack_on_one_thread() -> threadpool_limits:
-    """While it is entered, XLA's calls of LAPACK on a CPU use no threads of LAPACK's own.
+    """In this context, XLA's calls of LAPACK on a CPU use one thread.
 
-    They spin beside XLA's: a Cholesky of 500 x 500 then takes ten times as long, and hundreds if cores are shared. And
-    what it computes depends on their number.
+    LAPACK's own threads spin beside XLA's: a Cholesky of 500 x 500 takes ten times as long with them, and hundreds of
+    times if cores are shared. Its result also depends on their number.
     """
     import scipy.linalg  # noqa: F401  whose LAPACK it is, which must be loaded before it can be limited
 

@@ -1,8 +1,8 @@
-"""The training loop: advance the trainer, evaluate it, hand on rows, say when a checkpoint is due.
+"""The training loop: advance the trainer, evaluate it, pass on rows, request checkpoints.
 
 A row holds env, seed, the member's own fields, step, iteration, final, return, return_std, length, train_return, the
-update's metrics, seconds and where they went. What ends in "seconds" is a clock; all else is the same whenever the run
-is. Where a run went on with new episodes (`session`), restarts: how often.
+update's metrics, seconds and their parts. Names that end in "seconds" are clocks; all else is reproducible. A run that
+continued with new episodes (`session`) has restarts, their number.
 """
 
 import time
@@ -37,12 +37,12 @@ def run_loop(
     on_progress: OnProgress = ignore,
     seconds: float = 0.0,
 ) -> list[Row]:
-    """Let a trainer take `steps` more steps, exactly; one row per member and evaluation, the last ones `final`.
+    """Let a trainer take exactly `steps` more steps; one row per member and evaluation, the last ones `final`.
 
     evaluate_every: None for no evaluations and no rows, not even at the end. checkpoint_every: None for no checkpoints;
     else the last is made before the final rows, so that a run killed while it makes them can still make them.
-    on_progress hears of every iteration and ends the run by answering False. seconds: that the run has taken before.
-    Members that diverged while others go on give no more rows.
+    on_progress is called after every iteration and ends the run by returning False. seconds: time that the run has
+    taken before. Members that diverged give no more rows.
     """
     start, goal = time.perf_counter(), trainer.step + steps
     rows: list[Row] = []
@@ -70,7 +70,7 @@ def run_loop(
 
 
 def _passes(every: int | None, before: int, now: int) -> bool:
-    """Whether a multiple of `every` lies in (before, now]."""
+    """True if a multiple of `every` lies in (before, now]."""
     return before // every != now // every if every else False
 
 

@@ -1,4 +1,4 @@
-"""What a policy is worth, told from data of others alone.
+"""Off-policy evaluation: estimate the value of a policy from data of other policies alone.
 
 Two estimates of J = E[sum_t gamma^t r_t] over the data's first states. *Fitted*: a Q is fitted to
 r + gamma E_{a'~pi}[Q(s', a')] and averaged over first states; its error is Q's, which no interval of the data knows.
@@ -44,7 +44,7 @@ class ValueEstimate(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What the equations need of every transition of the path.   All [N]"""
+    """The quantities that the equations need, for every transition of the path.   All [N]"""
 
     q: Array
     v: Array
@@ -136,7 +136,7 @@ def _warning(coverage: float, half: float) -> str | None:
 
 @eqx.filter_jit
 def _tell(policy: Policy, rows: Transition, gamma: Scalar, key: Key, *, spec: EnvSpec, updates: int) -> Told:
-    """Fit Q to pi and the clone to the data, and ask both along the path."""
+    """Fit Q to pi and the clone to the data, and evaluate both along the path."""
     k_net, k_fit, k_clone, k_look = jax.random.split(key, 4)
     discrete = spec.action_kind == "discrete"
     mean, std = rows.obs.mean(0), rows.obs.std(0) + 1e-6
@@ -197,5 +197,5 @@ def _tell(policy: Policy, rows: Transition, gamma: Scalar, key: Key, *, spec: En
 
 
 def _squashes(policy: Any) -> bool:
-    """Whether raw actions are before a tanh, as the clone's must then be too."""
+    """True if the policy's raw actions are before a tanh; the clone's must then be too."""
     return bool(getattr(getattr(policy, "policy", policy), "squashed", False))

@@ -1,4 +1,4 @@
-"""M members' states on the device: what learns, what is compiled for it, and the policies that act for it."""
+"""M members' states on the device, the compiled programs that update them, and the policies that act."""
 
 import time
 import warnings
@@ -50,12 +50,12 @@ class Population:
     # --------------------------------------------------------------------------------------------- learning
 
     def learn(self, replays: Held) -> None:
-        """An iteration's updates; the first time the agent prepares before them."""
+        """Make an iteration's updates; before the first ones the agent prepares."""
         news = self.begin_learning(replays)
         self.finish_learning(news)
 
     def begin_learning(self, replays: Held) -> tuple[Held, Held]:
-        """Set the device to work on an iteration's updates; `finish_learning` waits for them."""
+        """Start an iteration's updates on the device; `finish_learning` waits for them."""
         run = self.members.run
         with self.timing("update"):
             held = (self.configs, self.keys, self.states, replays)
@@ -72,7 +72,7 @@ class Population:
             self.take(*news)
 
     def take(self, metrics: Held, finite: Held) -> None:
-        """The iteration's metrics; a member with one that is not finite is lost, and the last one lost ends the run."""
+        """Take in the iteration's metrics; a member without finite ones has diverged; the last one ends the run."""
         self._fresh.clear()
         each, healthy = self.members.fetch(metrics), self.members.fetch(finite)
         self.metrics = {name: np.array([one[name] for one in each]) for name in each[0]}
@@ -83,15 +83,15 @@ class Population:
                 self.diverged[i] = Diverged(self.step, bad[0], seed)
                 if len(self.diverged) == len(self.seeds):
                     raise self.diverged[i]
-                warnings.warn(f"{self.diverged[i]}; the other members go on", RuntimeWarning, stacklevel=4)
+                warnings.warn(f"{self.diverged[i]}; the other members continue", RuntimeWarning, stacklevel=4)
 
     @property
     def iteration(self) -> int:
-        """Rounds of updates that the members have behind them, in earlier lives too."""
+        """Rounds of updates that the members have made, those before a load included."""
         return int(self.members.fetch(self.members.run(_iteration, self.states))[0])
 
     def put(self, states: Sequence[State]) -> None:
-        """States in the places of those that are there."""
+        """Replace the states."""
         self.states = self.members.hold(states)
         self._fresh.clear()
 
@@ -104,7 +104,7 @@ class Population:
         diverged: dict[int, Diverged],
         seconds: dict[str, float],
     ) -> None:
-        """Stand where another population of the same run stood."""
+        """Take over the state of another population of the same run."""
         self.put(states)
         self._policies.clear()
         self.step, self.prepared, self.metrics, self.diverged = step, prepared, metrics, diverged
@@ -113,7 +113,7 @@ class Population:
     # --------------------------------------------------------------------------------------------- acting
 
     def policies(self) -> list[HostPolicy]:
-        """What each member has to show: the policies that are evaluated and predict, on the host."""
+        """Each member's deployed policy, the one that is evaluated and predicts, on the host."""
         return self.on_host(self.agent.deployed)
 
     def on_host(self, part: Callable[[Config, State], Policy]) -> list[HostPolicy]:

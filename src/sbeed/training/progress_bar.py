@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress_bar(trainer: "Trainer", steps: int) -> Iterator[Callable[[], None]]:
-    """Yields a function to call after every iteration of the next `steps` steps."""
+    """Show a bar for the next `steps` steps; yields a function to call after every iteration."""
     unit = "steps" if trainer.data is None else "updates"
     columns = (
         BarColumn(),

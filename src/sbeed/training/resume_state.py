@@ -1,4 +1,4 @@
-"""Where a run stands, as plain data and named arrays, and back. What a file says is checked before it is believed."""
+"""Convert the state of a run to plain data and named arrays, and back. The content of a file is checked first."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ class Counters(NamedTuple):
 
 
 def as_json(data: Any) -> Any:
-    """As it comes back from a file: no tuples."""
+    """Convert tuples to lists, as a file returns them."""
     return json.loads(json.dumps(data, allow_nan=False))
 
 
@@ -55,10 +55,10 @@ def read_counters(found: Any, members: int) -> Counters:
 
 
 def check_same_run(found: Any, here: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
-    """A ValueError that names the first thing in which a checkpoint's run is not this one.
+    """Raise a ValueError that names the first setting in which a checkpoint's run differs from this one.
 
-    defaults: of the config's fields. A checkpoint that does not know a field is older than it, and did what its default
-    does.
+    defaults: those of the config's fields. A checkpoint without a field is older than the field, and behaves as its
+    default does.
     """
     with _complaints():
         known = {**defaults, **found, **found["config"]}
@@ -73,7 +73,7 @@ def check_same_run(found: Any, here: Mapping[str, Any], defaults: Mapping[str, A
 
 
 def marks_apart(marks: Sequence[Mark]) -> tuple[list[dict[str, Any]], list[dict[str, np.ndarray]]]:
-    """Plain data and arrays."""
+    """Separate the marks into plain data and arrays."""
     numbers = [
         {
             **{"episodes": mark.episodes, "random": list(mark.random), "total": mark.total},
@@ -121,7 +121,7 @@ def _action_shape(spec: EnvSpec) -> tuple[int, ...]:
 
 
 def without(lost: Mapping[int, Any], trees: Sequence[T]) -> list[T]:
-    """Zeros in the places of the lost members' numbers, which need not be finite and are of no more use."""
+    """Replace the numbers of diverged members, which need not be finite and are not used again, by zeros."""
     zeros: Callable[[Any], Any] = np.zeros_like
     return [jax.tree.map(zeros, tree) if i in lost else tree for i, tree in enumerate(trees)]
 

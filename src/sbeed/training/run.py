@@ -1,4 +1,4 @@
-"""A run as data: what to train, the trainer that it makes, and the whole of it at once."""
+"""A run as data: its settings, its trainer, and functions that train it to the end."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from sbeed.training.trainer import Trainer, Variant
 
 @dataclass(frozen=True)
 class RunSpec:
-    """What one run, or a population of them, is."""
+    """The settings of one run, or of a population of runs."""
 
     env: str  # with `data`, where to evaluate; empty for nowhere
     agent: str = "sbeed"
@@ -46,10 +46,9 @@ def make_trainer(
     workers: int = 0,
     dataset: Dataset | None = None,
 ) -> Trainer:
-    """Everything that can be wrong with a run is a ValueError here, before anything is written or started.
+    """Make the trainer of a run; whatever is wrong with the run is a ValueError here, before anything is written.
 
-    task: the description of its environment, if it was made already. dataset: the one that the run learns from, if it
-    learns from one.
+    task: the description of its environment, if it exists already. dataset: the one that the run learns from, if any.
     """
     for name in ("steps", "evaluate_every", "episodes", "final_episodes"):
         if getattr(spec, name) < 1:
@@ -70,7 +69,7 @@ def make_trainer(
 
 
 def in_rounds(updates: int, config: Any) -> int:
-    """The fewest updates, but no fewer than these, that are whole rounds."""
+    """Round a number of updates up to whole rounds."""
     return -(-updates // config.updates_per_iteration) * config.updates_per_iteration
 
 
@@ -83,7 +82,7 @@ def train(
     on_rows: OnRows = ignore,
     on_progress: OnProgress = ignore,
 ) -> list[Row]:
-    """A whole run, one member per seed."""
+    """Train one agent per seed to the end of the run; returns all rows."""
     trainer = make_trainer(spec, seeds=seeds, variants=variants, workers=workers)
     try:
         return run_loop(
@@ -107,7 +106,7 @@ def train_population(
     on_rows: OnRows = ignore,
     **values: Sequence[float],
 ) -> list[Row]:
-    """Every combination of the given values of float fields, with every seed, as one population.
+    """Train every combination of the given values of float fields, with every seed, as one population.
 
     train_population(RunSpec("Hopper-v5"), seeds=5, lam=[0.01, 0.1], eta=[0.0, 0.1, 1.0]) trains 30 members.
     """

@@ -25,7 +25,7 @@ Variant = Mapping[str, float]  # the float fields in which one member differs
 
 
 class Evaluation(NamedTuple):
-    """What the deterministic policies scored on episodes that training never sees.   Both [members, episodes]"""
+    """Scores of the deterministic policies on episodes that training never sees.   Both [members, episodes]"""
 
     returns: np.ndarray
     lengths: np.ndarray
@@ -34,8 +34,8 @@ class Evaluation(NamedTuple):
 class Trainer:
     """M members in lockstep, one per seed; they may differ in float fields of the config.
 
-    Each member is the run that it would be alone: its environment, its random streams and its batches depend on its
-    seed and its fields only. But for rounds of whole trajectories: all wait for the member whose take longest.
+    Each member is the run that it would be alone: its environment, its random streams and its batches depend only on
+    its seed and its fields. The exception is rounds of whole trajectories, where all wait for the slowest member.
     """
 
     episodes: list[int]  # that each member has finished
@@ -59,11 +59,11 @@ class Trainer:
     ):
         """env: a name, a JaxEnv, one Gymnasium environment or VectorEnv, which serves one seed alone, or a Dataset.
 
-        From a Dataset nothing is collected: all of it is the replay from the first update on, and stays. It takes no
-        environment; `eval_env`, if there is one, is where `evaluate` plays.
+        With a Dataset nothing is collected: the replay holds all of it from the first update on. No environment is
+        needed; `evaluate` plays in `eval_env`, if given.
 
         variants: for each member the float fields in which it differs from `config`. workers: processes that step
-        environments given by name; 0 steps them in this one. behaviour: what acts while data are collected: None for
+        environments given by name; 0 steps them in this one. behaviour: the policy that collects data: None for
         the current policy, a HostPolicy of the same kind for a fixed one, or a function obs -> action in [-1, 1] (an
         integer if discrete). spec: of `env`, if it is known already.
         """
@@ -95,13 +95,13 @@ class Trainer:
     # --------------------------------------------------------------------------------------------- learning
 
     def advance(self, most: int) -> int:
-        """One iteration: collect min(steps_per_iteration, most) steps, insert, update; returns the steps taken.
+        """Run one iteration: collect min(steps_per_iteration, most) steps, insert, update; returns the steps taken.
 
         The warm-up's steps are uniformly random. When its data are there the agent prepares, once, and learns. With
         `overlap`, on the host, updates are on what was there before these steps: both go on at the same time. With
         `trajectories_per_iteration` updates wait until every member has finished so many, and follow at once, without
-        overlap; with `on_policy` the data are forgotten after them. From a dataset it is a round of updates, which are
-        the steps, however few were asked for.
+        overlap; with `on_policy` the data are forgotten after them. From a dataset an iteration is a round of updates,
+        which count as the steps, even if fewer were asked for.
         """
         steps, returns = self._experience.advance(most)
         for i, ended in enumerate(returns):
@@ -116,39 +116,39 @@ class Trainer:
 
     @property
     def iteration(self) -> int:
-        """Rounds of updates that the members have behind them, in earlier lives too."""
+        """Rounds of updates that the members have made, those before a load included."""
         return self._population.iteration
 
     @property
     def metrics(self) -> dict[str, np.ndarray]:
-        """Of the last iteration: {name: [members]}; empty before the first update."""
+        """Metrics of the last iteration: {name: [members]}; empty before the first update."""
         return self._population.metrics
 
     @property
     def diverged(self) -> dict[int, Diverged]:
-        """Members that are lost while others go on: their last finite policies act."""
+        """Members that diverged while others continue: their last finite policies act."""
         return self._population.diverged
 
     @property
     def seconds(self) -> dict[str, float]:
-        """Spent on "collect", "update", "evaluate"; a JAX environment collects inside "update"."""
+        """Seconds spent on "collect", "update", "evaluate"; a JAX environment collects inside "update"."""
         return self._population.seconds
 
     # --------------------------------------------------------------------------------------------- looking
 
     @property
     def plays(self) -> bool:
-        """There is an environment to evaluate in."""
+        """True if there is an environment to evaluate in."""
         return self._experience.plays
 
     def evaluate(self, episodes: int) -> Evaluation:
-        """The deterministic policies on `episodes` episodes, the same ones every time."""
+        """Score the deterministic policies on `episodes` episodes, the same ones at every call."""
         with self._population.timing("evaluate"):
             returns, lengths = zip(*self._experience.evaluate(episodes))
             return Evaluation(np.array(returns), np.array(lengths))
 
     def policies(self) -> list[HostPolicy]:
-        """What each member has to show: the policies that are evaluated and predict, on the host."""
+        """Each member's deployed policy, the one that is evaluated and predicts, on the host."""
         return self._population.policies()
 
     def member(self, i: int) -> State:
@@ -156,7 +156,7 @@ class Trainer:
         return self._population.members.fetch(self._population.states)[i]
 
     def load(self, states: Sequence[State]) -> None:
-        """Put in States that learned before, one per member: they act at once, during the warm-up too."""
+        """Load States that learned before, one per member; they act at once, during the warm-up too."""
         if len(states) != len(self.seeds):
             raise ValueError(f"states: one for each of {len(self.seeds)} members, got {len(states)}")
         self._population.put(states)
@@ -166,13 +166,13 @@ class Trainer:
 
     @property
     def replayable(self) -> bool:
-        """There can be snapshots: a vector environment, given as an object, cannot be brought back."""
+        """True if snapshots are possible; a vector environment given as an object cannot be restored."""
         return self._experience.replayable
 
     def snapshot(self) -> Snapshot:
-        """All that the rest of the run depends on, between two iterations; keys are derived from seeds and counters.
+        """Save all that the rest of the run depends on, between two iterations; keys follow from seeds and counters.
 
-        A ValueError where the environment cannot be brought back: a vector of them, given as an object.
+        Raises a ValueError if the environment cannot be restored: a vector of them, given as an object.
         """
         population, experience, lost = self._population, self._experience, self.diverged
         states = without(lost, population.members.fetch(population.states))
@@ -194,22 +194,24 @@ class Trainer:
         return Snapshot(self.step, about, {"states": states, **arrays}, held, experience.newest)
 
     def restore(self, checkpoint: Checkpoint, *, restart_episodes: bool = False) -> None:
-        """Stand where another trainer of the same run stood; from here on both do the same, bit for bit.
+        """Take over the state of another trainer of the same run; from here on both do the same, bit for bit.
 
-        A ValueError if it was another run, an Unrepeatable if the environment does not do again what it did. A lost
-        member stays lost. restart_episodes: do not ask it to. Episodes that were under way are given up, which in the
-        replay is as if the data of their environments paused, and the next ones begin; all else is as it was.
+        Raises a ValueError for another run, and Unrepeatable if replayed episodes differ. A diverged member stays so.
+        restart_episodes: do not replay unfinished episodes. They are dropped: in the replay it is as if the data of
+        their environments paused, and new ones begin; all else is as it was.
         """
         population, experience = self._population, self._experience
         if restart_episodes and experience.on_device:
             raise ValueError(
-                f"restart_episodes: {self.spec.name} is in the checkpoint itself, and its episodes go on as they were"
+                f"restart_episodes: {self.spec.name} is saved whole in the checkpoint, so its episodes continue"
             )
         about, members = checkpoint.about, len(self.seeds)
         check_same_run(about.get("run"), self._identity(), as_json(asdict(type(self.config)())))
         counters = read_counters(about.get("standing"), members)
         if (counters.step, min(counters.written, self.config.replay_capacity)) != (checkpoint.step, checkpoint.held):
-            raise DamagedModel(f"'{checkpoint.path}' is not a checkpoint of ours: its counters contradict each other")
+            raise DamagedModel(
+                f"'{checkpoint.path}' is not a checkpoint that sbeed wrote: its counters contradict each other"
+            )
         like = {"states": population.members.fetch(population.states), **experience.like(about, counters.step)}
         state, rows = checkpoint.state(like), checkpoint.newest(one_transition(self.spec, members))
 
@@ -222,7 +224,7 @@ class Trainer:
         self.recent = [deque(some, maxlen=20) for some in counters.recent]
 
     def _identity(self) -> dict[str, Any]:
-        """What must be the same for a run to be the same."""
+        """The settings that identify a run."""
         return as_json(
             {
                 "agent": self.agent.name,
@@ -237,7 +239,7 @@ class Trainer:
         )
 
     def close(self) -> None:
-        """Ends worker processes and closes the environments that were made here."""
+        """End worker processes and close the environments that were made here."""
         self._experience.close()
 
 
@@ -264,9 +266,9 @@ def member_configs(config: Config, variants: Sequence[Variant]) -> list[Config]:
 
 
 def on_dataset(config: Config, transitions: int) -> Config:
-    """The config with which an agent learns from so many transitions that are all there; a ValueError if it cannot."""
+    """Adapt the config to a dataset of that many transitions; raise a ValueError if the agent cannot learn from one."""
     if config.on_policy:
-        raise ValueError("on_policy: data of another policy are nothing to learn from for this agent")
+        raise ValueError("on_policy: this agent cannot learn from the data of another policy")
     every = {
         **{"replay_capacity": transitions, "warmup": transitions, "newest": None, "pi_newest": None, "overlap": False},
         "steps_per_iteration": min(config.steps_per_iteration, transitions),

@@ -45,7 +45,7 @@ def update(config: DDPGConfig, state: Learner, batch: Transition) -> tuple[Learn
 
 
 def step_Q(config: DDPGConfig, state: Learner, batch: Transition) -> tuple[Learner, Metrics]:
-    """The critic's step towards what its slow copy says of the slow policy's next action."""
+    """Step the critic towards the slow critic's value of the slow policy's next action."""
     q_next = value(state.Q_slow, batch.next_obs, noisy(config, state.pi_slow).mode(batch.next_obs))
     target = equations.Q_target(batch.reward, q_next, batch.terminated, gamma=config.gamma)
 
@@ -65,7 +65,7 @@ def step_Q(config: DDPGConfig, state: Learner, batch: Transition) -> tuple[Learn
 
 
 def step_pi(config: DDPGConfig, state: Learner, obs: Array) -> tuple[Learner, Metrics]:
-    """pi's step through the critic."""
+    """Step pi up the critic's gradient."""
 
     def loss(pi: Gaussian | LinearGaussian) -> tuple[Array, Array]:
         action = noisy(config, pi).mode(obs)
@@ -81,7 +81,7 @@ def value(Q: Critic, obs: Array, action: Array) -> Array:
 
 
 def _step(state: Learner, name: str, g: Any, step_size: Scalar) -> tuple[Any, optax.OptState]:
-    """One player's new parameters and its optimiser's new state."""
+    """Take one player's optimiser step; returns its new parameters and the optimiser's new state."""
     return stepped(optimizer("adam", step_size), getattr(state, name), state.opt[name], g)
 
 

@@ -29,7 +29,7 @@ traced_floats(DualACConfig)
 
 
 class Learner(NamedTuple):
-    """Everything that learning changes."""
+    """All that learning changes."""
 
     pi: Policy
     V: Baseline
@@ -53,9 +53,9 @@ def prepare(config: DualACConfig, spec: EnvSpec, state: Learner, replay: Replay,
 
 
 def iterate(config: DualACConfig, spec: EnvSpec, state: Learner, replay: Replay, key: Key) -> tuple[Learner, Metrics]:
-    """V's minimum for the alpha and pi of the round; then both of these take a step; then the scales."""
+    """Minimise over V for the alpha and pi of the round; then step both of these; then update the scales."""
     data = running_scales.scaled(config, state.scales, newest(replay, replay.capacity))
-    # What stands in comes first and has no mass: nothing of it arrives anywhere.
+    # Padding rows come first and have no mass, so they change nothing.
     counted = on_policy.counted(replay)
     weight = counted / replay.size.astype(jnp.float32)
     ratio = equations.ratio_of(value(state.alpha, data.obs), weight)
@@ -110,7 +110,7 @@ def step_pi(
 
 
 def actor(config: DualACConfig, state: Learner) -> Policy:
-    """Who collects, and who is evaluated: pi, on observations normalised as it is used to."""
+    """The policy that collects data and is evaluated: pi with its normaliser."""
     return running_scales.acting(config, state.scales, state.pi)
 
 

@@ -36,11 +36,11 @@ from sbeed.models.q_net import ActionValues, Statistics
 from sbeed.types import Array, EnvSpec, Key, Scalar, Transition
 
 Metrics = dict[str, Array]
-PRODUCTS_RATE = 0.01  # of the running products that the angle between a step and the gradient is told from
+PRODUCTS_RATE = 0.01  # of the running products that give the angle between a step and the gradient
 
 
 class Next(NamedTuple):
-    """What stands for pi at the states reached: drawn before Q is differentiated, for by the envelope it is held."""
+    """Samples of pi at the states reached, drawn before Q is differentiated: the envelope theorem holds them fixed."""
 
     action: Array | None  # a' as the environment gets it [B, k, A]; None where actions are discrete
     relative: Array | None  # log pi(a'|s') less the prior's, or if discrete the prior's log-probabilities, if any
@@ -48,14 +48,14 @@ class Next(NamedTuple):
 
 
 class Values(NamedTuple):
-    """Q at the states and actions of the paths, and V at the states reached: all that L_eta sees of Q."""
+    """Q at the states and actions of the paths, and V at the states reached: the outputs of Q that L_eta uses."""
 
     q: Array  # Q(s, a): [twins, B, k]
     v_next: Array  # V(s'), of the smaller twin: [B, k]
 
 
 class Looked(NamedTuple):
-    """What a pass of Q leaves besides its values."""
+    """Side results of a pass of Q: its dual's inputs and the statistics of its batch norm."""
 
     seen: duals.Seen
     statistics: Statistics
@@ -142,7 +142,7 @@ def update_Q(config: QConfig, spec: EnvSpec, state: Learner, batch: Transition, 
 
 
 def draw_next(config: QConfig, spec: EnvSpec, state: Learner, batch: Transition, key: Key) -> Next:
-    """pi's actions at the states reached, and what V counts of them besides Q."""
+    """Draw pi's actions at the states reached, with the terms of V that do not depend on Q."""
     bound = value_bound(
         state.largest_reward, most_entropy(config, spec), gamma=config.gamma, lam=jnp.exp(state.log_lam)
     )
@@ -209,7 +209,7 @@ def objective(config: QConfig, batch: Transition, values: Values, rho: Array) ->
 def gradient(
     config: QConfig, state: Learner, batch: Transition, values: Values, nu: Array, pull: Pull
 ) -> tuple[ActionValues, Array, Array]:
-    """The direction of Q's step, f + c b: the halves of L_eta's gradient with rho = Q + nu held; the products; and c.
+    """The direction f + c b of Q's step, from the halves of L_eta's gradient with rho = Q + nu held; the products; c.
 
     The forward half f goes through Q(s, a) of a target's own start, the backward one b through all that delta is made
     of. With backward = descent the cosine is that of means: of f with the dual's estimate of its error in the place of
@@ -236,9 +236,9 @@ def gradient(
 def last_step(
     config: QConfig, spec: EnvSpec, before: Learner, after: Learner, batch: Transition, key: Key
 ) -> tuple[Array, Array]:
-    """L_eta per twin on a batch that no step was taken on, after the round's last step, and whether that lowered it.
+    """L_eta per twin on a fresh batch after the round's last step, and whether that step lowered it.
 
-    rho is that of before the step: what it is a step on.
+    rho is that of before the step, on which the step was taken.
     """
     drawn = draw_next(config, spec, before, batch, key)
     old, looked, _ = linearized(config, before, batch, drawn)
@@ -252,9 +252,9 @@ def last_step(
 
 
 def update_pi(config: QConfig, spec: EnvSpec, state: Learner, obs: Array, key: Key) -> tuple[Learner, Metrics]:
-    """pi's step towards pi_Q, KL(pi || pi_Q) by way of the action, and lam's towards the entropy asked for.   [B, n]
+    """Step pi towards pi_Q, down KL(pi || pi_Q) through the action, and lam towards the entropy target.   [B, n]
 
-    Where actions are discrete pi is pi_Q already.
+    With discrete actions pi is pi_Q already.
     """
     lam = jnp.exp(state.log_lam)
     if state.pi is None:
@@ -284,7 +284,7 @@ def update_pi(config: QConfig, spec: EnvSpec, state: Learner, obs: Array, key: K
 
 
 def _average_rate(config: QConfig, state: Learner) -> Scalar:
-    """A young policy's average forgets its first tries: it is over a tenth of the steps so far at the most."""
+    """Polyak rate of the average, larger at first: the average spans at most a tenth of the steps so far."""
     steps = state.iteration * (config.updates_per_iteration // config.pi_every)
     return jnp.maximum(config.average_rate, 10 / (10 + steps))
 

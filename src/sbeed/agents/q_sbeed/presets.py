@@ -1,4 +1,4 @@
-"""The settings with names."""
+"""The presets."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,7 +8,7 @@ from sbeed.types import EnvSpec
 
 
 def default(spec: EnvSpec) -> QConfig:
-    """What we recommend: one setting for all boxes of actions, one for all discrete ones."""
+    """The setting we recommend: one for all boxes of actions, one for all discrete ones."""
     if spec.action_kind == "box":
         return QConfig()
     return QConfig(lam=0.1, entropy_target=0.25, hidden=(64, 64), average_rate=0.005, normalize_rewards=False)

@@ -1,4 +1,4 @@
-"""What learning changes, and how it begins: a config that can run, a first state, what the warm-up's data set."""
+"""The state that learning changes: check the config, initialise the state, prepare it from the warm-up's data."""
 
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ traced_floats(SBEEDConfig)
 
 
 class Learner(NamedTuple):
-    """Everything that learning changes."""
+    """All that learning changes."""
 
     pi: Policy
     V: MLP
@@ -32,20 +32,20 @@ class Learner(NamedTuple):
     prior: Policy | None  # the lagged copy of pi that its entropy is relative to, if it is
     dual: duals.Dual | None
     log_lam: Array
-    largest_reward: Array  # of all batches, in absolute value: what bounds V
+    largest_reward: Array  # of all batches, in absolute value: it bounds V
     scales: Scales
     opt: dict[str, optax.OptState]
     iteration: Array
 
 
 def check(config: SBEEDConfig, spec: EnvSpec) -> None:
-    """A ValueError in one line for a config that cannot run on this environment."""
+    """Raise a one-line ValueError for a config that cannot run on this environment."""
     check_ranges(config)
     rules = (
         ("k", config.k <= config.replay_capacity, f"must not exceed the replay's {config.replay_capacity}"),
         ("k", config.k <= config.length, f"must not exceed segment_length, {config.length}"),
         ("replay_capacity", config.length <= config.replay_capacity, f"must hold a segment of {config.length}"),
-        ("warmup", config.on_policy or config.length <= config.warmup, f"must bring a segment of {config.length}"),
+        ("warmup", config.on_policy or config.length <= config.warmup, f"must cover a segment of {config.length}"),
         ("newest", config.length <= (config.newest or config.length), f"must hold a segment of {config.length}"),
         ("pi_newest", config.length <= (config.pi_newest or config.length), f"must hold a segment of {config.length}"),
         (
@@ -59,7 +59,7 @@ def check(config: SBEEDConfig, spec: EnvSpec) -> None:
             f"must bring {config.length}",
         ),
         ("steps_per_iteration", config.steps_per_iteration <= config.replay_capacity, "must not exceed the replay"),
-        ("eta", config.dual != "none" or config.eta == 0, "must be 0 where dual is none"),
+        ("eta", config.dual != "none" or config.eta == 0, "must be 0 when dual is none"),
         ("adapt_lam", not config.adapt_lam or config.prior == "lagged", "must be off unless prior is lagged"),
         (
             "policy",
@@ -95,7 +95,7 @@ def init(config: SBEEDConfig, spec: EnvSpec, key: Key) -> Learner:
 
 
 def prepare(config: SBEEDConfig, spec: EnvSpec, state: Learner, replay: Replay, key: Key) -> Learner:
-    """Once, with the first data: the normalisers' statistics and the bandwidth of random features."""
+    """Set the normalisers' statistics and the bandwidth of random features, once, from the first data."""
     batch = jax.tree.map(lambda x: x[:, 0], sample(replay, key, 4096, 1))
     state = state._replace(scales=running_scales.begin(config, state.scales, batch.obs, replay))
     obs = running_scales.scaled(config, state.scales, batch).obs
@@ -109,7 +109,7 @@ def prepare(config: SBEEDConfig, spec: EnvSpec, state: Learner, replay: Replay, 
 
 
 def actor(config: SBEEDConfig, state: Learner) -> Policy:
-    """The policy that collects, is evaluated and predicts: pi, on observations normalised as it is used to."""
+    """The policy that collects data, is evaluated and predicts: pi with its normaliser."""
     return running_scales.acting(config, state.scales, state.pi)
 
 

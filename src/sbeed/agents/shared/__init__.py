@@ -1,1 +1,1 @@
-"""What two agents or more need: optimisers and steps, policies, running scales, rounds of on-policy data."""
+"""Code that several agents share: optimisers and steps, policies, running scales, rounds of on-policy data."""

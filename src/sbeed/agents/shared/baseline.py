@@ -1,4 +1,4 @@
-"""V of a round, fitted to a goal at its states: a network by Adam, or linear in random features by least squares."""
+"""Fit V to a goal at the states of a round: a network by Adam, or random features by least squares."""
 
 import math
 
@@ -51,7 +51,7 @@ def value(V: Baseline, obs: Array) -> Array:
 def fit(
     config: RoundConfig, V: Baseline, opt: optax.OptState, obs: Array, goal: Array, count: Array, key: Key
 ) -> tuple[Baseline, optax.OptState]:
-    """V nearer to the goals of the last `count` rows.   obs: [N, n], goal: [N], count: []"""
+    """Fit V to the goals of the last `count` rows.   obs: [N, n], goal: [N], count: []"""
     if isinstance(V, LinearV):
         return least_squares(V, obs, goal, jnp.arange(len(goal)) >= len(goal) - count, config.V_ridge), opt
     return _descend(config, V, opt, obs, goal, count, key)
@@ -81,7 +81,7 @@ def _descend(
 
 
 def passes(key: Key, number: int, shape: tuple[int, int]) -> Array:
-    """0, ..., number - 1 again and again, each time in an order of its own: none comes twice before all have come."""
+    """Indices 0, ..., number - 1 in repeated random passes: each occurs once per pass."""
     times = -(-math.prod(shape) // number)
     orders = jax.vmap(lambda k: jax.random.permutation(k, number))(jax.random.split(key, times))
     return orders.ravel()[: math.prod(shape)].reshape(shape)

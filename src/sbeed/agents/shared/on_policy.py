@@ -1,4 +1,4 @@
-"""A round of data of the policy itself, in arrays as long as the ring: what on-policy agents share."""
+"""Rounds of data of the policy itself, in arrays as long as the ring: code that on-policy agents share."""
 
 from typing import Any
 
@@ -15,14 +15,14 @@ from sbeed.models.policies import Policy
 from sbeed.types import Array, EnvSpec, Key
 
 TRAJECTORIES = 52
-CHUNK = 200  # steps between two looks at how many trajectories have ended: a round has up to so many more
-# How far pi may go in a round of the paper's comparison. One cap for all, as there all have one step size; which one:
-# docs/experiments.md, "One step for all".
+CHUNK = 200  # steps between two checks of how many trajectories have ended: a round may exceed its trajectories by this
+# Largest step of pi in the paper's comparison, one cap for all agents as in the paper. How it was chosen:
+# docs/log/one_step_for_all.md
 STEP: dict[str, Any] = {"kl_radius": 0.05, "fisher_ridge": 0.1}
 
 
 def paper_setting(spec: EnvSpec) -> dict[str, Any]:
-    """What the SBEED paper's comparison gives every such agent: SBEED's own policy, in rounds of whole trajectories."""
+    """Settings of on-policy agents in the SBEED paper's comparison: SBEED's policy, rounds of whole trajectories."""
     return dict(
         gamma=0.995,
         policy="rbf",
@@ -40,7 +40,7 @@ def capacity_for_trajectories(spec: EnvSpec) -> int:
 
 
 def check(config: RoundConfig, spec: EnvSpec) -> None:
-    """A ValueError in one line for a config that cannot run on this environment."""
+    """Raise a one-line ValueError for a config that cannot run on this environment."""
     check_ranges(config)
     steps, capacity = config.steps_per_iteration, config.replay_capacity
     if steps > capacity:
@@ -57,14 +57,14 @@ def new_policy(config: RoundConfig, spec: EnvSpec, key: Key) -> Policy:
         activation=config.activation,
         features=config.features,
         initial_std=config.initial_std,
-        orthogonal=True,  # from uniform weights TRPO gets two thirds as far on Hopper (docs/experiments.md)
+        orthogonal=True,  # from uniform weights TRPO gets two thirds as far on Hopper (docs/log/trpo_beside_sb3.md)
     )
 
 
 def begin(
     config: RoundConfig, known: Scales, models: tuple[Any, ...], replay: Replay
 ) -> tuple[Scales, tuple[Any, ...]]:
-    """Once, with the first round: the normalisers' first statistics and the bandwidths of random features."""
+    """Set the normalisers' first statistics and the bandwidths of random features, once, from the first round."""
     known = running_scales.observe(config, known, replay)
     states = spread(running_scales.scaled(config, known, newest(replay, replay.capacity)).obs, replay.size)
     width = median_bandwidth(states)
@@ -72,12 +72,12 @@ def begin(
 
 
 def counted(replay: Replay) -> Array:
-    """Which rows of the ring are the round's own. Where it is shorter, what stands in comes first.   [N]"""
+    """True for the rows of the ring that belong to the round; a shorter round has padding before them.   [N]"""
     return held(replay, replay.capacity)
 
 
 def spread(rows: Array, size: Array) -> Array:
-    """The last `size` rows, each as often as the others, give or take one, in an array of the same length.
+    """Repeat the last `size` rows, equally often give or take one, to an array of the same length.
 
     The Fisher matrix is over states without weights.   [N, ...] -> [N, ...]
     """
@@ -86,8 +86,9 @@ def spread(rows: Array, size: Array) -> Array:
 
 
 def end(config: RoundConfig, old: Scales, models: tuple[Any, ...], replay: Replay) -> tuple[Scales, tuple[Any, ...]]:
-    """The scales take the round in, last: the round's policy is the one that acted in it. The models say on them what
-    they said before.
+    """Update the scales by the round, after its updates: until then they are those that the acting policy used.
+
+    The models are carried over, so that their outputs stay the same.
     """
     moved = running_scales.observe(config, old, replay)
     return moved, tuple(running_scales.carried(config, old, moved, (model,), replay)[0] for model in models)

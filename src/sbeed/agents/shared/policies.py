@@ -1,4 +1,4 @@
-"""Policies as several agents make them: of a config's sizes, of random features, or cloned from data."""
+"""Make policies from a config's sizes, from random features, or as a clone of data."""
 
 from collections.abc import Callable
 from typing import Any
@@ -47,12 +47,12 @@ def make_policy(
 
 
 def encoded(spec: EnvSpec, pi: Policy, action: Array) -> Array:
-    """Actions as vectors: what the environment gets of a box, one-hot if discrete."""
+    """Actions as vectors: as the environment receives them for a box, one-hot if discrete."""
     return pi.squash(action) if spec.action_kind == "box" else jax.nn.one_hot(action, spec.action_size)
 
 
 def with_bandwidth(model: Any, width: Array) -> Any:
-    """The model with random features of that bandwidth, if it is made of such; otherwise as it is."""
+    """Set the bandwidth of the model's random features; a model without any is returned unchanged."""
     if not isinstance(getattr(model, "features", None), FourierFeatures):
         return model
     return eqx.tree_at(lambda m: m.features.bandwidth, model, width)
@@ -61,7 +61,7 @@ def with_bandwidth(model: Any, width: Array) -> Any:
 def cloned(
     pi: Policy, draw: Callable[[Key], tuple[Array, Array]], key: Key, *, steps: int, step_size: Scalar
 ) -> Policy:
-    """Who made the data, as a policy of pi's kind: maximum likelihood by Adam, in steps that shrink to nothing.
+    """Clone the policy that made the data: maximum likelihood for one of pi's kind, with Adam steps that fall to zero.
 
     draw: a batch of observations and raw actions.
     """

@@ -1,4 +1,4 @@
-"""The scales on which an agent sees its data: of observations and of rewards, from what it has met so far."""
+"""Running scales of observations and rewards, estimated from the data that the agent has seen."""
 
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from sbeed.types import Array, Transition
 # A config with normalize_observations, normalize_rewards, gamma, on_policy, steps_per_iteration, warmup and
 # replay_capacity.
 Config = Any
-STATES = 4096  # that are enough to tell what a policy does
+STATES = 4096  # enough states to determine a policy's outputs
 
 
 class Scales(NamedTuple):
@@ -28,7 +28,7 @@ def init(observation_size: int) -> Scales:
 
 
 def begin(config: Config, scales: Scales, obs: Array, replay: Replay) -> Scales:
-    """The first statistics, once the first data are there.   obs: of a warm-up, [N, n]"""
+    """Set the first statistics from the first data.   obs: of the warm-up, [N, n]"""
     if config.on_policy:
         return observe(config, scales, replay)
     if config.normalize_observations:
@@ -40,9 +40,9 @@ def begin(config: Config, scales: Scales, obs: Array, replay: Replay) -> Scales:
 
 
 def observe(config: Config, scales: Scales, replay: Replay) -> Scales:
-    """Take the newest round in, if it has any steps: from a dataset there are none.
+    """Update the scales by the newest round; from a dataset there are no new steps.
 
-    Where data are forgotten after a round, it is all there is.
+    An on-policy replay holds that round alone.
     """
     if not config.steps_per_iteration or not (config.normalize_observations or config.normalize_rewards):
         return scales
@@ -56,11 +56,10 @@ def observe(config: Config, scales: Scales, replay: Replay) -> Scales:
 
 
 def carried(config: Config, old: Scales, new: Scales, models: tuple[Any, ...], replay: Replay) -> tuple[Any, ...]:
-    """Models on the new scales that say what they said on the old ones; they share their random features.
+    """Refit the models to the new scales so that their outputs stay the same; they share their random features.
 
-    Another scale makes other features and so another policy, behind the back of the cap on its steps: the sharper pi,
-    the more so. Least squares over the newest states give the weights with which the new features say nearly the same.
-    Networks stay as they are.
+    A new scale changes the features and so the policy, outside the cap on its steps, and a sharp pi most. Least squares
+    over the newest states give weights with which the new features reproduce the old outputs. Networks do not change.
     """
     features = getattr(models[0], "features", None)
     if not config.normalize_observations or not isinstance(features, FourierFeatures):
@@ -78,7 +77,7 @@ def carried(config: Config, old: Scales, new: Scales, models: tuple[Any, ...], r
 
 
 def scaled(config: Config, scales: Scales, batch: Transition) -> Transition:
-    """The batch on the agent's own scales."""
+    """Apply the scales to a batch."""
     if config.normalize_observations:
         batch = batch._replace(obs=scales.observations(batch.obs), next_obs=scales.observations(batch.next_obs))
     if config.normalize_rewards:
@@ -87,5 +86,5 @@ def scaled(config: Config, scales: Scales, batch: Transition) -> Transition:
 
 
 def acting(config: Config, scales: Scales, pi: Policy) -> Policy:
-    """pi on observations as the environment gives them."""
+    """Wrap pi so that it takes observations as the environment gives them."""
     return Normalized(pi, scales.observations) if config.normalize_observations else pi

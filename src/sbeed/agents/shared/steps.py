@@ -1,4 +1,4 @@
-"""How the parts of an agent step: optimisers, slow copies, natural gradients under a cap of KL."""
+"""Steps of an agent's parts: optimisers, slow copies, natural gradients under a cap of KL."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,21 +21,20 @@ def optimizer(kind: str, step_size: Scalar, max_grad_norm: float | None = None) 
 
 
 def stepped(rule: optax.GradientTransformation, player: Any, opt: optax.OptState, g: Any) -> tuple[Any, optax.OptState]:
-    """A player's new parameters and its optimiser's new state."""
+    """Take one optimiser step; returns the new parameters and the optimiser's new state."""
     change, opt = rule.update(g, opt)
     return eqx.apply_updates(player, change), opt
 
 
 def follow(slow: Any, fast: Any, rate: Scalar) -> Any:
-    """The slow copy, a share `rate` nearer to what it follows."""
+    """Move the slow copy by the share `rate` towards `fast` (Polyak averaging)."""
     return jax.tree.map(lambda x, y: x + rate * (y - x), slow, fast)
 
 
 def as_vector(pi: Policy) -> tuple[Array, Callable[[Array], Policy]]:
-    """What is trained of a policy, and what makes a policy of such a vector again.
+    """Flatten the trained parameters of a policy; returns the vector and a function from a vector back to a policy.
 
-    Random features stay out of it: a policy and its successor then share them, and what they say of a state is
-    computed once for both.
+    Random features are left out: a policy and its successor share them, so they are computed once per state for both.
     """
     trained = jax.tree.map(lambda _: True, pi)
     if hasattr(pi, "features"):
@@ -46,7 +45,7 @@ def as_vector(pi: Policy) -> tuple[Array, Callable[[Array], Policy]]:
 
 
 def natural_gradient(pi: Policy, obs: Array, g: Any, *, ridge: Scalar) -> tuple[Array, Array, Any]:
-    """F^-1 g and g as vectors, and what makes a policy of one again.   obs: [..., n]"""
+    """F^-1 g and g as vectors, and the function from a vector back to a policy.   obs: [..., n]"""
     states = obs.reshape(-1, obs.shape[-1])
     flat, rebuild = as_vector(pi)
     flat_g, _ = as_vector(g)
@@ -57,7 +56,7 @@ def natural_gradient(pi: Policy, obs: Array, g: Any, *, ridge: Scalar) -> tuple[
 
 
 def kl_step(pi: Policy, obs: Array, g: Any, *, step_size: Scalar, kl_radius: Scalar, ridge: Scalar) -> Policy:
-    """The natural gradient step of pi, no longer than `kl_radius` allows."""
+    """Take the natural gradient step of pi, no longer than `kl_radius` allows."""
     direction, flat_g, rebuild = natural_gradient(pi, obs, g, ridge=ridge)
     size = capped_step_size(flat_g, direction, step_size=step_size, kl_radius=kl_radius)
     return rebuild(as_vector(pi)[0] - size * direction)

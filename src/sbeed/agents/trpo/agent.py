@@ -31,7 +31,7 @@ traced_floats(TRPOConfig)
 
 
 class Learner(NamedTuple):
-    """Everything that learning changes."""
+    """All that learning changes."""
 
     pi: Policy
     V: Baseline
@@ -41,7 +41,7 @@ class Learner(NamedTuple):
 
 
 class Round(NamedTuple):
-    """What pi's step knows of a round. Arrays are as long as the ring; a shorter round fills their ends."""
+    """The data of a round that pi's step uses. Arrays are as long as the ring; a shorter round fills their ends."""
 
     obs: Array  # [N, n]
     action: Array
@@ -70,9 +70,9 @@ def prepare(config: TRPOConfig, spec: EnvSpec, state: Learner, replay: Replay, k
 
 
 def iterate(config: TRPOConfig, spec: EnvSpec, state: Learner, replay: Replay, key: Key) -> tuple[Learner, Metrics]:
-    """One step of pi, then V's fit, then the scales."""
+    """Step pi, fit V, then update the scales."""
     data = running_scales.scaled(config, state.scales, newest(replay, replay.capacity))
-    # What stands in comes first: no advantage looks back at it.
+    # Padding rows come first, and no advantage looks back at them.
     weight = on_policy.counted(replay) / replay.size.astype(jnp.float32)
     v, v_next = value(state.V, data.obs), value(state.V, data.next_obs)
     advantage = equations.advantages(
@@ -96,7 +96,7 @@ def iterate(config: TRPOConfig, spec: EnvSpec, state: Learner, replay: Replay, k
 
 
 def step_pi(config: TRPOConfig, pi: Policy, seen: Round) -> tuple[Policy, Metrics]:
-    """Along F^-1 grad surrogate as far as kl_radius allows to second order; then back until it truly does."""
+    """Step along F^-1 grad surrogate as far as kl_radius allows to second order; then shorten until KL allows it."""
 
     def loss(new: Policy) -> Array:
         log_pi = new.log_prob(seen.obs, seen.action)
@@ -124,11 +124,11 @@ def step_pi(config: TRPOConfig, pi: Policy, seen: Round) -> tuple[Policy, Metric
     return new, {"kl": kl(new), "surrogate": -loss(new)}
 
 
-# ------------------------------------------------------------------------------------------------- who acts
+# ------------------------------------------------------------------------------------------------- acting
 
 
 def actor(config: TRPOConfig, state: Learner) -> Policy:
-    """Who collects, and who is evaluated: pi, on observations normalised as it is used to."""
+    """The policy that collects data and is evaluated: pi with its normaliser."""
     return running_scales.acting(config, state.scales, state.pi)
 
 

@@ -1,4 +1,4 @@
-"""What each part of the Q-form does: the gradient's backward half, the dual, the slow copy, traces, and where they pay.
+"""The effect of each part of the Q-form: the gradient's backward half, the dual, the slow copy, traces.
 
 Every curve differs from the preset in the one thing that it is called by, or from the gradient (kappa = 1) where the
 panel says so.

@@ -1,4 +1,4 @@
-"""What today's presets score, on seeds on which nothing was searched.
+"""Scores of today's presets, on seeds that no search used.
 
 One setting for all boxes of actions and one for all discrete ones; gamma alone differs by task.
 """

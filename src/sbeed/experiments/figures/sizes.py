@@ -1,4 +1,4 @@
-"""Two sizes of a figure: as it is written down, and one that only shows that all of it runs."""
+"""Two sizes of a figure: the full one, and a small one that only checks that everything runs."""
 
 from collections.abc import Callable
 from dataclasses import fields, replace

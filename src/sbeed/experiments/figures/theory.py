@@ -1,4 +1,4 @@
-"""The figure of the laboratory: four things that the paper says, computed on finite MDPs."""
+"""The theory figure: four statements of the paper, computed on finite MDPs."""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -29,7 +29,7 @@ LAM = 0.1
 
 
 def theory_rows(seed: int = 0, progress: Callable[[str], None] | None = None) -> list[TheoryRow]:
-    """All rows of the figure, in float64; `progress` hears of each panel as it begins."""
+    """All rows of the figure, in float64; `progress` is called with each panel's name as it begins."""
     keys = jax.random.split(jax.random.key(seed), 4)
     rows: list[TheoryRow] = []
     with jax.enable_x64(True):
