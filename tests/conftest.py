@@ -7,6 +7,8 @@ import pytest
 # Tests run small programs once: compiling them is what takes the time, most of all where fusions go through MLIR.
 # Set before jax starts.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
+# Threads to spare, without which two batches of matrices at once can wait for each other for ever (theory/report.py).
+os.environ.setdefault("NPROC", "64")
 # The tests keep every core busy as they are, and BLAS's threads wait for each other in loops. Set before numpy starts.
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:

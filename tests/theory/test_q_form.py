@@ -12,9 +12,10 @@ from sbeed.envs.tabular import finite_mdp, telling_actions, two_state
 from sbeed.theory import q_form, solve
 from sbeed.theory.claim import central_differences
 from sbeed.theory.claims import q_coordinates, q_descent, q_envelope, q_gradient, q_path_consistency, q_same_optimum
-from sbeed.theory.claims.q_gradient import DualClass, Problem
+from sbeed.theory.claims.q_gradient import Problem
 from sbeed.theory.enumerate import given_actions, paths
 from sbeed.theory.operators import soft_optimum
+from sbeed.theory.parametric import DualClass, nu_moves_rho
 
 # One action: V_Q = Q. State 0 pays 1 and goes to 0 or 1 with a coin; the data are in state 0; gamma .5 and Q = (0, 4).
 # delta is 1 or 3, so td = delta - Q(0) is 1 or 3 too, nu* = 2.
@@ -64,7 +65,7 @@ def test_objectives_by_hand():
 )
 def test_gradient_by_hand(eta, nu, expected):
     problem, w = of_coin(eta)
-    np.testing.assert_allclose(q_gradient.theorem(problem, w, jnp.full((2, 1), nu)), expected, rtol=1e-12)
+    np.testing.assert_allclose(problem.theorem(w, jnp.full((2, 1), nu)), expected, rtol=1e-12)
 
 
 def test_the_greedy_action_s_gradient_is_off_by_the_other_s_share():
@@ -76,8 +77,8 @@ def test_a_dual_that_is_not_fitted_is_no_gradient_of_the_maximum():
     problem, w = q_gradient.noisy_problem()
     of_maximum = jax.jit(jax.grad(problem.maximised))(w)
     nu = problem.delta_bar(w) - problem.phi @ w
-    np.testing.assert_allclose(q_gradient.theorem(problem, w, nu), of_maximum, rtol=1e-12)
-    assert jnp.abs(q_gradient.theorem(problem, w, nu + 1.0) - of_maximum).max() > 0.1
+    np.testing.assert_allclose(problem.theorem(w, nu), of_maximum, rtol=1e-12)
+    assert jnp.abs(problem.theorem(w, nu + 1.0) - of_maximum).max() > 0.1
 
 
 @pytest.mark.parametrize(
@@ -102,8 +103,8 @@ def test_which_steps_go_down_some_function(of_nu, ridge, nu_held, is_gradient):
         nu = jnp.zeros((2, 2))
         if psi is not None:
             nu = psi @ DualClass(psi, ridge).fitted(problem.mdp, problem.delta_bar(w) - problem.phi @ w)
-        g = q_gradient.theorem(problem, w, nu)
-        return g + q_gradient.nu_moves_rho(problem, w, nu) if nu_held else g
+        g = problem.theorem(w, nu)
+        return g + nu_moves_rho(problem, w, nu) if nu_held else g
 
     J = jax.jit(jax.jacobian(direction))(w)
     asymmetry = jnp.abs(J - J.T).max() / jnp.abs(J).max()
@@ -115,7 +116,7 @@ def test_at_eta_1_kappa_and_a_smaller_nu_are_the_same(kappa):
     problem, w = q_gradient.noisy_problem()
     Q, nu = problem.phi @ w, jnp.array([[1.0, -2.0], [0.5, 3.0]])
     with_share = jax.grad(problem.L_eta)(w, Q + nu, kappa=kappa)
-    np.testing.assert_allclose(with_share, q_gradient.theorem(problem, w, kappa * nu), rtol=1e-10)
+    np.testing.assert_allclose(with_share, problem.theorem(w, kappa * nu), rtol=1e-10)
     # And so is a ridge where every direction of the features weighs the same: nu / (1 + ridge).
     psi = jnp.eye(4).reshape(2, 2, 4) / jnp.sqrt(problem.mdp.mu[:, None] * problem.mdp.pi_b)[..., None]
     goal = problem.delta_bar(w) - Q

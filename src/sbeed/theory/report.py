@@ -1,6 +1,7 @@
 """Run the laboratory: every statement on a batch of random MDPs, and its counterexample, which must fail."""
 
 import functools
+import os
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,8 +14,13 @@ import numpy as np
 from sbeed.envs.tabular import FiniteMDP, garnets
 from sbeed.theory.claim import Statement
 
-# MDPs per program: jaxlib 0.10 on two cores can deadlock in batched linear algebra of thousands.
+# MDPs per program.
 AT_ONCE = 200
+
+# jaxlib 0.10 splits a large batch of matrices among the threads of a pool, one for each core, and waits for them in one
+# of these threads: with two cores, two batches at once can wait for each other for ever. So the pool gets threads to
+# spare. It is made when jax first computes.
+os.environ.setdefault("NPROC", "64")
 
 # What runs once for a moment is not worth optimising; what iterates is.
 QUICK_COMPILE, FAST_CODE = {"xla_backend_optimization_level": 0}, {"xla_backend_optimization_level": 1}
