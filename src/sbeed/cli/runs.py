@@ -72,7 +72,15 @@ class Video:
         with _playing(_models(self.run)[0], self.env) as agent:
             from sbeed.collect import video
 
-            video.film(path, agent.task.name, agent.policy, self.episodes, seed=agent.seed, noise=agent.task.noise)
+            video.film(
+                path,
+                agent.task.name,
+                agent.policy,
+                self.episodes,
+                seed=agent.seed,
+                noise=agent.task.noise,
+                named_by_user=self.env is not None,
+            )
         print(path)
         return 0
 

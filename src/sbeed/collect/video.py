@@ -14,15 +14,29 @@ import numpy as np
 from sbeed.collect.actor import greedily
 from sbeed.collect.episode import EVALUATION, Episode
 from sbeed.envs.base import HostEnv
+from sbeed.envs.gym import make_gym
 from sbeed.envs.registry import make
+from sbeed.envs.task import check_imports_nothing
 from sbeed.models.host import HostPolicy
 
 MOST_FRAMES_PER_SECOND = 30
 
 
-def film(path: Path, name: str | None, policy: HostPolicy, episodes: int, *, seed: int, noise: float = 0.0) -> None:
-    """The deterministic policy in that environment, in real time, with at most 30 pictures a second."""
-    env = open_for_filming(name)
+def film(
+    path: Path,
+    name: str | None,
+    policy: HostPolicy,
+    episodes: int,
+    *,
+    seed: int,
+    noise: float = 0.0,
+    named_by_user: bool = False,
+) -> None:
+    """The deterministic policy in that environment, in real time, with at most 30 pictures a second.
+
+    named_by_user: the name is not from a file, and may import a module.
+    """
+    env = open_for_filming(name, named_by_user)
     try:
         steps_per_second = env.metadata.get("render_fps", MOST_FRAMES_PER_SECOND)
         every = math.ceil(steps_per_second / MOST_FRAMES_PER_SECOND)
@@ -32,14 +46,16 @@ def film(path: Path, name: str | None, policy: HostPolicy, episodes: int, *, see
         env.close()
 
 
-def open_for_filming(name: str | None) -> gymnasium.Env:
+def open_for_filming(name: str | None, named_by_user: bool = False) -> gymnasium.Env:
     """The Gymnasium environment of that name, which draws itself as arrays."""
     if name is None or name.startswith("jax:"):
         raise ValueError(f"{name or 'this environment'} cannot be filmed: only a Gymnasium id can")
+    if not named_by_user:
+        check_imports_nothing(name, "--env")
     if sys.platform == "linux" and not os.environ.get("DISPLAY"):
         os.environ.setdefault("MUJOCO_GL", "egl")  # what MuJoCo and pygame choose by themselves needs a screen
         os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
-    return gymnasium.make(name, render_mode="rgb_array", disable_env_checker=True)
+    return make_gym(name, render_mode="rgb_array")
 
 
 def frames(
