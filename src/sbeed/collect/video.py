@@ -46,12 +46,18 @@ def film(
         env.close()
 
 
-def open_for_filming(name: str | None, named_by_user: bool = False) -> gymnasium.Env:
-    """The Gymnasium environment of that name, which draws itself as arrays."""
+def check_filmable(name: str | None, named_by_user: bool = False) -> None:
+    """A ValueError for an environment that cannot be filmed, or may not, because a file would import a module."""
     if name is None or name.startswith("jax:"):
         raise ValueError(f"{name or 'this environment'} cannot be filmed: only a Gymnasium id can")
     if not named_by_user:
         check_imports_nothing(name, "--env")
+
+
+def open_for_filming(name: str | None, named_by_user: bool = False) -> gymnasium.Env:
+    """The Gymnasium environment of that name, which draws itself as arrays."""
+    check_filmable(name, named_by_user)
+    assert name is not None
     if sys.platform == "linux" and not os.environ.get("DISPLAY"):
         os.environ.setdefault("MUJOCO_GL", "egl")  # what MuJoCo and pygame choose by themselves needs a screen
         os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
@@ -74,22 +80,21 @@ def frames(
 
 
 def write(path: Path, pictures: Iterable[Any], frames_per_second: float) -> None:
-    """The file is there whole, or not at all."""
+    """A film that breaks off leaves no file."""
     import imageio.v2 as imageio
 
-    part = path.with_name(f".{path.stem}.part{path.suffix}")
     gif = path.suffix == ".gif"
     pace = {"duration": 1000 / frames_per_second, "loop": 0} if gif else {"fps": frames_per_second}
     options: dict[str, Any] = pace if gif else {**pace, "macro_block_size": 2}
     try:
         reel: Any
-        with warnings.catch_warnings(), imageio.get_writer(part, **options) as reel:
+        with warnings.catch_warnings(), imageio.get_writer(path, **options) as reel:
             # jax warns of the process that ffmpeg runs in; it calls nothing of jax.
             warnings.filterwarnings("ignore", message=r"os\.fork\(\) was called", category=RuntimeWarning)
             for picture in pictures:
                 if not isinstance(picture, np.ndarray):
                     raise ValueError("the environment draws no pictures (its render gives no array)")
                 reel.append_data(picture[::2, ::2] if gif else picture)  # a GIF is hardly compressed
-        part.rename(path)
-    finally:
-        part.unlink(missing_ok=True)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
