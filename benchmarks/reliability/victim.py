@@ -103,6 +103,7 @@ def _import_everything() -> None:
             ("fit", minari, "--out", run / "out"),
             ("resume", run),
             ("eval", model, "--episodes", 1),
+            ("video", model, "--out", run / "film.gif", "--env", "jax:pendulum"),
             ("inspect", run),
             ("inspect", model),
             ("train", "--config", run / "bad.yaml", "--out", run / "out"),

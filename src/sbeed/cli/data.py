@@ -160,9 +160,9 @@ class Data:
 
             from sbeed.reporting import plots
 
-            plots.dataset_histograms(found.name, found.returns, found.lengths, np.asarray(found.data.reward)).savefig(
-                self.out, dpi=160
-            )
+            rewards = np.asarray(found.data.reward)
+            with complaints(OSError):
+                plots.save_as(plots.dataset_histograms(found.name, found.returns, found.lengths, rewards), self.out)
         return 0
 
     def _import(self) -> int:

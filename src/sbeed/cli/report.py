@@ -46,8 +46,9 @@ class Report:
 def write_page(path: Path, found: "Results") -> Path:
     """Write the page of these results and return its path."""
     from sbeed.reporting.report_page import PAGE, page
+    from sbeed.storage.safe_write import write_file
 
-    # Written under another name first: no reader sees half a page, and a link is not followed.
-    new = path / f".{PAGE}"
-    new.write_text(page(found, path, __version__), encoding="utf-8")
-    return new.replace(path / PAGE)
+    if (path / PAGE).is_symlink():  # not followed: the page takes its place
+        (path / PAGE).unlink()
+    write_file(path / PAGE, page(found, path, __version__).encode())
+    return path / PAGE

@@ -6,12 +6,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
 from sbeed.cli.console import ENVIRONMENT_FAULT, complaints, require
 from sbeed.storage.run_dir import METRICS, read_rows, saved_models
+from sbeed.storage.safe_write import new_file
 
 if TYPE_CHECKING:
     from sbeed.api import Algorithm
@@ -72,7 +73,11 @@ class Video:
         with _playing(_models(self.run)[0], self.env) as agent:
             from sbeed.collect import video
 
-            video.film(path, agent.task.name, agent.policy, self.episodes, seed=agent.seed, noise=agent.task.noise)
+            name, policy, by_user = agent.task.name, agent.policy, self.env is not None
+            asked: dict[str, Any] = {"seed": agent.seed, "noise": agent.task.noise, "named_by_user": by_user}
+            video.check_filmable(name, by_user)
+            with new_file(path) as part:
+                video.film(part, name, policy, self.episodes, **asked)
         print(path)
         return 0
 
@@ -103,7 +108,8 @@ class Plot:
             require("runs", played, f"'{name}' has no returns: it was never evaluated (sbeed fit --eval-env)")
         from sbeed.reporting import plots
 
-        plots.learning_curves(rows).savefig(self.out, dpi=160)
+        with complaints(OSError):
+            plots.save_as(plots.learning_curves(rows), self.out)
         print(self.out)
         return 0
 

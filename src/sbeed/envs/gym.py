@@ -16,17 +16,19 @@ from sbeed.types import EnvSpec
 _LARGEST = float(np.finfo(np.float32).max)  # rewards are kept as float32, where a larger one is infinite
 
 
-def make_gym(name: str, *, time_limit: bool = True) -> gymnasium.Env:
+def make_gym(name: str, *, time_limit: bool = True, render_mode: str | None = None) -> gymnasium.Env:
     """`gymnasium.make`, except that an unknown id is a ValueError with the ids that come close.
 
-    time_limit: whether episodes are cut where the registration says.
+    A name such as module:Name-v0 imports the module: one from a file goes through `envs.task.check_imports_nothing`
+    first. time_limit: whether episodes are cut where the registration says.
     """
     module, colon, _ = name.rpartition(":")
     if colon and not all(part.isidentifier() for part in module.split(".")):
         raise ValueError(f"{name!r} is not a Gymnasium environment id: {module!r} is not the name of a module")
     try:
         # The checker wraps every step to look at the first two; GymEnv looks at all of them.
-        return gymnasium.make(name, disable_env_checker=True, max_episode_steps=None if time_limit else -1)
+        limit = None if time_limit else -1
+        return gymnasium.make(name, render_mode=render_mode, disable_env_checker=True, max_episode_steps=limit)
     except gymnasium.error.DependencyNotInstalled:
         raise
     except gymnasium.error.Error as error:

@@ -28,6 +28,7 @@ from sbeed.reporting.figure_folder import RUNS, is_done, make_runs, read_end
 from sbeed.storage.checkpoints import CHECKPOINTS, REPLAY
 from sbeed.storage.lock import locked
 from sbeed.storage.run_dir import METRICS, read_rows
+from sbeed.storage.safe_write import write_file
 from sbeed.training.run import RunSpec
 
 JOURNAL, BEST = "journal.log", "best.yaml"
@@ -261,7 +262,7 @@ def write_best(out: Path, study: optuna.Study, base: RunSpec) -> Path:
     changes = {name: list(x) if isinstance(x, tuple) else x for name, x in base.fields.items()}
     text = yaml.safe_dump({**settings, **changes, **fields_of(best.params)}, sort_keys=False)
     path = out / BEST
-    path.write_text(f"# return {best.value:.6g}: trial {best.number} of {len(study.trials)}\n{text}")
+    write_file(path, f"# return {best.value:.6g}: trial {best.number} of {len(study.trials)}\n{text}".encode())
     return path
 
 

@@ -19,6 +19,7 @@ from sbeed.reporting import figure_folder
 from sbeed.storage import run_dir, tensors
 from sbeed.storage.checkpoints import CHECKPOINTS, REPLAY
 from sbeed.storage.run_dir import RunDir
+from sbeed.storage.safe_write import write_file
 from sbeed.training.run import make_trainer
 from sbeed.training.session import go_on, record
 from sbeed.training.trainer import Trainer
@@ -80,7 +81,8 @@ def _finish(path: Path, run: Run) -> str:
                     record(place, run.spec, trainer, task, on_progress=hear)
     except FloatingPointError as error:
         path.mkdir(exist_ok=True)  # of one that has nothing to show nothing is left
-        (path / run_dir.METRICS).touch()
+        if not (path / run_dir.METRICS).exists():
+            write_file(path / run_dir.METRICS, b"")
         return str(error)
     return ""
 

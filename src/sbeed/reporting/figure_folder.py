@@ -9,6 +9,7 @@ theory.csv             what `sbeed figure theory` wrote, there too
 """
 
 import csv
+import io
 import json
 import math
 import re
@@ -22,6 +23,7 @@ from sbeed.reporting import stats
 from sbeed.reporting.figure_results import FigureResults, PanelResults, Results, RunResult, is_count
 from sbeed.storage import run_dir
 from sbeed.storage.safe_open import read_safely
+from sbeed.storage.safe_write import sweep, write_file
 
 FIGURE, CLAIMS, THEORY, RUNS = "figure.json", "claims.json", "theory.csv", "runs"
 SPEC, RESULT, PROGRESS = "spec.json", "result.json", "progress"
@@ -51,15 +53,16 @@ def write_figure(folder: Path, found: Mapping[str, Any]) -> None:
 
 
 def write_theory(folder: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
-    with (folder / THEORY).open("w", newline="") as file:
-        writer = csv.DictWriter(file, THEORY_COLUMNS)
-        writer.writeheader()
-        writer.writerows(rows)
+    table = io.StringIO(newline="")
+    writer = csv.DictWriter(table, THEORY_COLUMNS)
+    writer.writeheader()
+    writer.writerows(rows)
+    write_file(folder / THEORY, table.getvalue().encode())
     return folder / THEORY
 
 
 def write_progress(run: Path, step: int) -> None:
-    (run / PROGRESS).write_text(str(step))
+    write_file(run / PROGRESS, str(step).encode())
 
 
 def forget_progress(run: Path) -> None:
@@ -76,13 +79,13 @@ def forget_end(run: Path) -> None:
     """Delete the end of a run that has no directory of its own, left by a worker that was killed while writing it."""
     for name in (run_dir.METRICS, SPEC, f".{SPEC}", f".{RESULT}"):
         (run / name).unlink(missing_ok=True)
+    if run.is_dir():
+        sweep(run)
 
 
 def _write_json(path: Path, found: Any) -> None:
     """Write JSON atomically."""
-    new = path.with_name(f".{path.name}")
-    new.write_text(json.dumps(found, indent=1) + "\n")
-    new.replace(path)
+    write_file(path, (json.dumps(found, indent=1) + "\n").encode())
 
 
 # ------------------------------------------------------------------------------------------------- progress
@@ -105,13 +108,13 @@ def read_spec(run: Path) -> dict[str, Any]:
 
 def read_end(run: Path) -> dict[str, Any]:
     """Read the result of a run that is done."""
-    return json.loads((run / RESULT).read_text())
+    return _read_json(run / RESULT)
 
 
 def read_progress(run: Path) -> int:
     """The step of a run, as its worker last reported; 0 before its first report."""
     try:
-        return int((run / PROGRESS).read_text()[:12])
+        return int(read_safely(run / PROGRESS, 12))
     except (OSError, ValueError):
         return 0
 

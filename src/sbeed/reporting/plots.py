@@ -1,6 +1,7 @@
 """Draw figures with matplotlib, as pure functions of rows."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from sbeed.reporting import summary
 from sbeed.reporting.figure_results import FigureResults
 from sbeed.reporting.number_format import short
 from sbeed.reporting.stats import Series, over_seeds
+from sbeed.storage.safe_write import write_file
 
 # Okabe and Ito's palette: told apart by every kind of colour vision.
 BLACK, ORANGE, SKY, GREEN, BLUE, VERMILLION, PURPLE = (
@@ -68,10 +70,22 @@ def theory_figure(rows: Iterable[Mapping[str, Any]]) -> Figure:
 def save(figure: Figure, stem: Path) -> list[Path]:
     """stem.png and stem.svg"""
     paths = _files(stem)
-    with rc_context(STYLE):
-        figure.savefig(paths[0], dpi=160)
-        figure.savefig(paths[1], metadata={"Date": None})
+    for path in paths:
+        save_as(figure, path)
     return paths
+
+
+def save_as(figure: Figure, path: Path) -> None:
+    """A picture of the kind that the path's suffix says."""
+    write_file(path, picture(figure, path.suffix.removeprefix(".")))
+
+
+def picture(figure: Figure, kind: str) -> bytes:
+    """kind: png, svg or pdf"""
+    content = BytesIO()
+    with rc_context(STYLE):
+        figure.savefig(content, format=kind, dpi=160, metadata={"Date": None} if kind == "svg" else None)
+    return content.getvalue()
 
 
 def _files(stem: Path) -> list[Path]:

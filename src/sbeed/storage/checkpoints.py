@@ -22,6 +22,7 @@ import numpy as np
 
 from sbeed.storage import tensors
 from sbeed.storage.disk_errors import explained_disk_errors
+from sbeed.storage.safe_write import is_leftover, sync
 from sbeed.storage.tensors import MANIFEST, DamagedModel, Description
 
 SCHEMA = 2  # 1: sbeed 0.1; runs of other agents than its sbeed and pcl go on
@@ -174,7 +175,7 @@ class Checkpoints:
         }
         tensors.write_manifest(new, {**manifest, "sha256": _seal(manifest)})
         new.rename(place)
-        tensors.sync(place.parent)
+        sync(place.parent)
 
     def _known(self, snapshot: Snapshot) -> tuple[list[Part], int]:
         """Those parts of the snapshot's replay that are there, and the first transition that is not."""
@@ -189,11 +190,7 @@ class Checkpoints:
         if not rows:
             return []
         part = Part(first, last, {})
-        new = self.run / REPLAY / f".{part.name}"
-        described = tensors.write_tensors(new, rows)
-        new.rename(self.run / REPLAY / part.name)
-        tensors.sync(new.parent)
-        return [part._replace(file=described)]
+        return [part._replace(file=tensors.write_tensors(self.run / REPLAY / part.name, rows))]
 
     @contextmanager
     def _room_for(self, step: int, needed: int) -> Iterator[None]:
@@ -220,7 +217,8 @@ class Checkpoints:
         """Away with parts that no checkpoint needs, and with what a killed process left half-written."""
         needed = {part.name for checkpoint in self._there.values() for part in checkpoint.parts}
         for path in (self.run / REPLAY).iterdir():
-            if path.name not in needed and re.fullmatch(r"\.?part_\d+_\d+\.safetensors", path.name):
+            ours = re.fullmatch(r"\.?part_\d+_\d+\.safetensors", path.name) or is_leftover(path.name)
+            if ours and path.name not in needed:
                 path.unlink()
         for path in (self.run / CHECKPOINTS).glob(".step_*"):
             shutil.rmtree(path)

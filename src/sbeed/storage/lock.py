@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from sbeed.storage.safe_write import check_replaceable
+
 LOCK = "lock"
 
 
@@ -17,6 +19,7 @@ def locked(run: Path) -> Iterator[None]:
     directory does it go.
     """
     path = Path(run) / LOCK
+    check_replaceable(path)
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
     with os.fdopen(handle, "r+b") as file:
         try:

@@ -18,9 +18,9 @@ import numpy as np
 from gymnasium import spaces
 
 from sbeed.data.dataset import MOST, BadData, Dataset, check_spaces, from_arrays
-from sbeed.storage import tensors
 from sbeed.storage.datasets import read_space
 from sbeed.storage.safe_open import open_safely, read_safely
+from sbeed.storage.safe_write import write_file
 from sbeed.storage.tensor_folder import replacing
 from sbeed.storage.tensors import DamagedModel
 
@@ -77,7 +77,7 @@ def write(path: Path, dataset: Dataset) -> None:
                 columns = (observations, part.action, part.reward, part.terminated, truncations)
                 for key, x in zip(FIELDS, columns):
                     group.create_dataset(key, data=np.asarray(x))
-        tensors.write_file(new / DATA / METADATA, json.dumps(about, indent=1).encode())
+        write_file(new / DATA / METADATA, json.dumps(about, indent=1).encode())
 
 
 def _columns(path: Path, episodes: int, steps: int) -> dict[str, np.ndarray]:

@@ -13,6 +13,7 @@ import io
 import json
 import math
 import os
+import secrets
 import shutil
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,6 +27,7 @@ import yaml
 from sbeed.storage.disk_errors import explained_disk_errors
 from sbeed.storage.lock import LOCK, locked
 from sbeed.storage.safe_open import read_safely
+from sbeed.storage.safe_write import beside, is_leftover, open_to_append, write_file
 
 Row = dict[str, Any]
 
@@ -38,8 +40,9 @@ _LARGEST_METRICS = 2**30  # bytes
 def check_free(path: Path) -> None:
     """A FileExistsError where something is already: a run never mixes with another's files."""
     path = Path(path)
-    # Who was killed before the run had begun leaves these.
-    if path.exists() and not (path.is_dir() and {found.name for found in path.iterdir()} <= {LOCK, f".{CONFIG}"}):
+    # A process that was killed before the run had begun leaves these.
+    left = lambda name: name in (LOCK, f".{CONFIG}") or is_leftover(name)
+    if path.exists() and not (path.is_dir() and all(left(found.name) for found in path.iterdir())):
         raise FileExistsError(f"'{path}' exists and is not an empty directory: a run needs one of its own")
 
 
@@ -91,18 +94,14 @@ class RunDir:
 
     def begin(self, settings: Mapping[str, Any]) -> None:
         """Makes it a new run's."""
-        new, content = self.path / f".{CONFIG}", yaml.safe_dump(dict(settings), sort_keys=False).encode()
+        content = yaml.safe_dump(dict(settings), sort_keys=False).encode()
         with explained_disk_errors(CONFIG, self.path, len(content)):
-            with new.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            new.rename(self.path / CONFIG)
+            write_file(self.path / CONFIG, content)
 
     def open(self, seeds: Sequence[int], *, step: int = 0, rows: int = 0) -> None:
         """Where the run goes on, all that came after `step`, when its rows had so many bytes, has not happened."""
         self._seeds = seeds
-        self._metrics = self._open.enter_context((self.path / METRICS).open("a"))
+        self._metrics = self._open.enter_context(open_to_append(self.path / METRICS))
         self._metrics.truncate(rows)
         self._events = {seed: _Events(self.path / EVENTS / f"seed_{seed}") for seed in seeds}
         for events in self._events.values():
@@ -119,7 +118,7 @@ class RunDir:
         for row in rows:
             line = json.dumps(_without_nan(row), allow_nan=False) + "\n"
             with explained_disk_errors("row", self.path, len(line)):
-                self._metrics.write(line)
+                self._metrics.write(line.encode())
                 self._metrics.flush()
             self.keep()
             self._events[row["seed"]].write(row)
@@ -163,7 +162,7 @@ class RunDir:
         if error is None or self.stays:
             return
         place = self.path.resolve()
-        old = place.with_name(f".{place.name}.old-{os.getpid()}")
+        old = beside(place, "old")
         with suppress(OSError):
             place.rename(old)  # all at once: somebody may be waiting to begin a run of that name
             shutil.rmtree(old)
@@ -180,8 +179,8 @@ class _Events:
         self._directory = directory
         with explained_disk_errors("events", directory):
             directory.mkdir(parents=True, exist_ok=True)
-            number = len(list(directory.iterdir()))  # two of one second would have one name
-            self._writer = EventsWriter(str(directory / "events"), f".{number}" if number else "")
+            number = len(list(directory.iterdir()))  # by which those of one second are in order
+            self._writer = EventsWriter(str(directory / "events"), f".{number}.{secrets.token_hex(4)}")
 
     def close(self) -> None:
         self._writer.close()

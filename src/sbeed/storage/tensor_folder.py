@@ -3,7 +3,6 @@
 The tensors' file holds one tensor for each leaf of a state; `manifest.json` says what the folder is and describes it.
 """
 
-import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import Any
 
 from sbeed.storage import tensors
 from sbeed.storage.disk_errors import explained_disk_errors
+from sbeed.storage.safe_write import beside, sweep_beside, sync
 from sbeed.storage.tensors import MANIFEST, DamagedModel
 
 
@@ -72,15 +72,15 @@ def replacing(directory: Path, ours: set[str], kind: str) -> Iterator[Path]:
     directory = Path(directory).resolve()
     if directory.exists() and not (directory.is_dir() and {path.name for path in directory.iterdir()} <= ours):
         raise FileExistsError(f"'{directory}' exists and is not {kind}: it is not overwritten")
-    new, old = (directory.with_name(f".{directory.name}.{word}-{os.getpid()}") for word in ("new", "old"))
-    shutil.rmtree(new, ignore_errors=True)  # of a process of that number that was killed
+    new, old = (beside(directory, word) for word in ("new", "old"))
     new.mkdir(parents=True)
+    sweep_beside(directory)
     try:
         yield new
         if directory.exists():
             directory.rename(old)
         new.rename(directory)
-        tensors.sync(directory.parent)
+        sync(directory.parent)
     finally:
         shutil.rmtree(new, ignore_errors=True)
     shutil.rmtree(old, ignore_errors=True)

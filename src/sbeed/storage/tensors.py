@@ -21,6 +21,7 @@ from safetensors.numpy import load as parse
 from safetensors.numpy import save as tensor_bytes
 
 from sbeed.storage.safe_open import open_safely, read_safely
+from sbeed.storage.safe_write import write_file
 
 MANIFEST = "manifest.json"
 _PACKAGES = ("sbeed", "jax", "equinox", "gymnasium", "numpy")
@@ -66,23 +67,6 @@ def write_manifest(directory: Path, manifest: Mapping[str, Any]) -> None:
 
 def _manifest_bytes(manifest: Mapping[str, Any]) -> bytes:
     return json.dumps(manifest, indent=1, allow_nan=False).encode()
-
-
-def write_file(path: Path, content: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    sync(path.parent)
-
-
-def sync(directory: Path) -> None:
-    """A rename or a new name is on the disk only once its directory is."""
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def versions() -> dict[str, str | None]:

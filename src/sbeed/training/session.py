@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import fields
 from importlib.util import find_spec
-from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +19,7 @@ from sbeed.storage.datasets import load_dataset
 from sbeed.storage.disk_errors import explained_disk_errors
 from sbeed.storage.models import ModelCard, save_model
 from sbeed.storage.run_dir import Row, RunDir
+from sbeed.storage.safe_write import write_file
 from sbeed.storage.tensor_folder import MODEL
 from sbeed.storage.tensors import DamagedModel
 from sbeed.training.interrupt import interruptible
@@ -131,10 +131,9 @@ def _draw_curve(out: Path, rows: list[Row]) -> None:
         return
     from sbeed.reporting import plots
 
-    picture = BytesIO()
-    plots.learning_curves({out.resolve().name: rows}).savefig(picture, dpi=160)
-    with explained_disk_errors(run_dir.CURVE, out, len(picture.getvalue())):
-        (out / run_dir.CURVE).write_bytes(picture.getvalue())
+    picture = plots.picture(plots.learning_curves({out.resolve().name: rows}), "png")
+    with explained_disk_errors(run_dir.CURVE, out, len(picture)):
+        write_file(out / run_dir.CURVE, picture)
 
 
 # ------------------------------------------------------------------------------------------------- config.yaml
