@@ -91,7 +91,7 @@ def test_scales_are_of_the_data_and_stand_still(data):
 
 def test_others_fit_too_and_those_that_need_their_own_data_do_not(data):
     SAC(None, **{key: value for key, value in SIZES.items() if key != "pi_updates_per_iteration"}).fit(data, 4)
-    with pytest.raises(ValueError, match="on_policy: data of another policy"):
+    with pytest.raises(ValueError, match="on_policy: this agent cannot learn from the data of another policy"):
         TRPO(None, hidden=(4,)).fit(data, 4)
 
 

@@ -164,7 +164,7 @@ class QConfig:
         1_000_000, "transitions kept; a larger replay needs more memory and holds older data", low=1, high=1e9
     )
     warmup: int = knob(
-        1_000,
+        2_500,
         "steps of uniformly random actions before the first update; more give broader first data and a later start",
         low=1,
     )

@@ -11,7 +11,9 @@ def default(spec: EnvSpec) -> QConfig:
     """The setting we recommend: one for all boxes of actions, one for all discrete ones."""
     if spec.action_kind == "box":
         return QConfig()
-    return QConfig(lam=0.1, entropy_target=0.25, hidden=(64, 64), average_rate=0.005, normalize_rewards=False)
+    return QConfig(
+        lam=0.1, entropy_target=0.25, hidden=(64, 64), warmup=1_000, average_rate=0.005, normalize_rewards=False
+    )
 
 
 def gradient(spec: EnvSpec) -> QConfig:
