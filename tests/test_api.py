@@ -14,6 +14,7 @@ from gymnasium import spaces
 import sbeed
 from sbeed import SBEED, DamagedModel, EnvironmentFault
 from sbeed.storage import run_dir
+from tests.manifests import forge
 from tests.tiny import PAPER, TINY
 
 
@@ -232,7 +233,7 @@ def test_to_predict_takes_no_environment_and_no_file_imports_a_module(trained, t
     path = tmp_path / "model" / "manifest.json"
     manifest = json.loads(path.read_text())
     for name, words in (("Gone-v0", "not a Gymnasium environment id"), ("antigravity:Gone-v0", "import a module")):
-        path.write_text(json.dumps({**manifest, "env": {**manifest["env"], "name": name}}))
+        forge(path, env={**manifest["env"], "name": name})
         loaded = SBEED.load(tmp_path / "model")
         assert loaded.predict(np.zeros(3))[0] in loaded.action_space
         with pytest.raises(ValueError, match=words):
@@ -267,7 +268,7 @@ def test_a_manifest_that_says_something_else(trained, tmp_path, change, words):
     if isinstance(change, tuple):
         outer, inner, value = change
         change = {outer: {**manifest[outer], inner: value}}
-    path.write_text(json.dumps({**manifest, **change}))
+    forge(path, **change)
     with pytest.raises(DamagedModel, match="manifest") as error:
         SBEED.load(tmp_path / "model")
     assert words in str(error.value)

@@ -17,6 +17,7 @@ from sbeed.agents.sbeed.config import SBEEDConfig
 from sbeed.cli.flags import spell_out, switches
 from sbeed.cli.plan import chosen, read_file
 from sbeed.storage import run_dir
+from tests.manifests import forge
 
 # The same sizes as in test_api: compiled once if both run in one process.
 TINY = (
@@ -282,7 +283,7 @@ def test_a_file_imports_no_module_but_the_user_may(capsys, run, tmp_path, monkey
     shutil.copytree(run / "seed_3", model)
     manifest = json.loads((model / "manifest.json").read_text())
     manifest["env"]["name"] = "own_envs:Own-v0"
-    (model / "manifest.json").write_text(json.dumps(manifest))
+    forge(model / "manifest.json", **manifest)
     code, _, err = _run(capsys, "eval", model, "--episodes", 1)
     assert (code, err.count("\n")) == (2, 1)
     assert "import a module" in err

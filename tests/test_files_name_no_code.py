@@ -35,7 +35,7 @@ COMMANDS = {
     "resume": ["resume", "{run}"],
     "train": ["train", "--config", "{run}/config.yaml", "--steps", "10", "--out", "{new}"],
     "tune": ["tune", "--config", "{run}/config.yaml", "--over", "lam=0.01,0.1", "--trials", "1", "--out", "{new}"],
-    "fit": ["fit", "{data}", "--updates", "1", "--hidden", "4", "--out", "{new}"],
+    "fit": ["fit", "{data}", "--updates", "1", "--preset", "default", "--hidden", "4", "--out", "{new}"],
     "figure": ["figure", "ablation", "--out", "{figure}", "--only", "nothing of this name"],
     "theory": ["theory", "--mdps", "0"],  # reads no file at all
 }

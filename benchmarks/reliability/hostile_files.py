@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import yaml
 
-from sbeed.storage import checkpoints, tensors
+from sbeed.storage import tensors
 from sbeed.storage.checkpoints import place_of, steps_of
 
 
@@ -249,8 +249,8 @@ def _model_place(where: tuple[Any, ...], value: Any, target: Path, rng: random.R
 def _forge(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
     manifest = json.loads(path.read_text())
     change(manifest)
-    del manifest["sha256"]
-    path.write_text(json.dumps({**manifest, "sha256": checkpoints._seal(manifest)}, indent=1))
+    del manifest[tensors.SEAL]
+    tensors.write_manifest(path.parent, manifest)
 
 
 def _set(tree: Any, where: tuple[Any, ...], value: Any) -> None:

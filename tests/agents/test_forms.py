@@ -1,6 +1,5 @@
 """One agent, two forms: the preset chooses the config, and the config's type the functions."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from sbeed.agents.q_sbeed.config import QConfig
 from sbeed.agents.registry import AGENTS, configured, find
 from sbeed.agents.sbeed.config import SBEEDConfig
 from sbeed.types import EnvSpec
+from tests.manifests import forge
 from tests.tiny import PAPER, TINY
 
 BOX = EnvSpec("box", 3, "box", 2, None)
@@ -147,7 +147,7 @@ def test_another_agent_s_model_of_sbeed_0_1_is_read(tmp_path):
     agent = sbeed.TRPO(None, "Pendulum-v1", **sizes).learn(16)
     agent.save(tmp_path / "model")
     manifest = tmp_path / "model" / "manifest.json"
-    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "schema": 1}))
+    forge(manifest, schema=1)
     again = sbeed.TRPO.load(tmp_path / "model")
     obs = np.zeros(3)
     assert again.predict(obs, deterministic=True)[0] == agent.predict(obs, deterministic=True)[0]

@@ -16,6 +16,7 @@ from sbeed.storage import checkpoints, tensors
 from sbeed.storage.checkpoints import Checkpoint, Checkpoints, Snapshot, steps_of
 from sbeed.storage.lock import locked
 from sbeed.storage.tensors import DamagedModel
+from tests.manifests import forge
 
 
 class Rows(NamedTuple):
@@ -244,9 +245,7 @@ def test_links_lead_nowhere(tmp_path):
 )
 def test_a_forged_manifest_reaches_for_nothing(tmp_path, forged):
     path = Checkpoints(tmp_path).save(_snapshot(4)) / "manifest.json"
-    manifest = {**json.loads(path.read_text()), **forged}
-    del manifest["sha256"]
-    path.write_text(json.dumps({**manifest, "sha256": checkpoints._seal(manifest)}, indent=1))
+    forge(path, **forged)
     with pytest.raises(DamagedModel) as error:
         _whole(tmp_path, 4)
     assert "\n" not in str(error.value)

@@ -11,6 +11,7 @@ from sbeed.storage import tensors
 from sbeed.storage.datasets import fingerprint, load_dataset, save_dataset
 from sbeed.storage.tensor_folder import DATASET
 from sbeed.storage.tensors import MANIFEST, DamagedModel
+from tests.manifests import forge
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +73,7 @@ def test_a_forger_who_fits_the_hashes_is_stopped_by_the_checks(tmp_path, pendulu
     described = tensors.write_tensors(tmp_path / "d" / DATASET.file, named)
     manifest = json.loads((tmp_path / "d" / MANIFEST).read_text())
     manifest |= {"file": {key: described[key] for key in ("bytes", "sha256")}, "tensors": described["tensors"]}
-    (tmp_path / "d" / MANIFEST).write_text(json.dumps(manifest))
+    forge(tmp_path / "d" / MANIFEST, **manifest)
     with pytest.raises(BadData, match=r"reward\[17\] \(episode 0, step 17\): is not finite") as refusal:
         load_dataset(tmp_path / "d")
     assert "in '" in refusal.value.__notes__[0]

@@ -4,6 +4,8 @@ import json
 import shutil
 import subprocess
 import sys
+import time
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +15,10 @@ from sbeed import cli
 from sbeed.storage.checkpoints import Checkpoints, Snapshot
 from sbeed.storage.inspect import inspect, is_whole
 from sbeed.storage.run_dir import RunDir
+from sbeed.storage.safe_open import read_safely
 from sbeed.storage.tensor_folder import MODEL
 from sbeed.storage.tensors import DamagedModel
+from tests.manifests import forge
 
 STATE = {"V": np.zeros((3, 2), np.float32), "count": np.int32(4)}
 ABOUT = {"agent": "sbeed", "preset": "default", "seed": 0, "steps": 8, "env": {"name": "[red]\x1b[2J"}, "config": {}}
@@ -108,7 +112,7 @@ def test_a_table_of_it_leaves_the_terminal_alone(capsys, run):
 @pytest.mark.parametrize("change", [{"env": 3}, {"tensors": []}, {"tensors": {"V": {"shape": "x"}}}, {"file": None}])
 def test_a_manifest_that_is_none_is_one_line(run, change):
     path = run / "model" / "manifest.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    forge(path, **change)
     with pytest.raises(DamagedModel, match="manifest") as error:
         inspect(run / "model")
     assert "\n" not in str(error.value)
@@ -125,3 +129,50 @@ def test_nothing_there(capsys, tmp_path):
 def test_looking_needs_no_jax(run):
     probe = f"import sys\nfrom sbeed.storage.inspect import inspect\ninspect({str(run)!r})\n"
     subprocess.run([sys.executable, "-c", probe + "assert 'jax' not in sys.modules"], check=True)
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        {"dtype": "float32", "shape": [10**300] * 4000},
+        {"dtype": "float32", "shape": [10**4000] * 4},
+        {"dtype": "float32", "shape": [1] * 100_000},
+        {"dtype": "(100000,100000)f8", "shape": [1]},
+        {"dtype": ",".join(["f8"] * 10_000), "shape": [1]},
+        {"dtype": "float32", "shape": [-1]},
+        {"dtype": "float32", "shape": [True]},
+    ],
+    ids=["product", "digits", "axes", "subarrays", "fields", "negative", "truth"],
+)
+def test_a_bomb_is_refused_before_it_is_counted(run, one):
+    forge(run / "model" / "manifest.json", tensors={"V": {**one, "sha256": ""}})
+    _refused_at_little_cost(run / "model")
+
+
+def test_a_manifest_of_too_many_values_is_refused_before_it_is_parsed(run):
+    (run / "model" / "manifest.json").write_bytes(b'{"schema": 2, "a": [' + b"[]," * 5_000_000 + b"[]]}")
+    _refused_at_little_cost(run / "model")
+
+
+def _refused_at_little_cost(path):
+    begin = time.process_time()
+    with pytest.raises(DamagedModel, match="manifest") as error:
+        inspect(path)
+    seconds = time.process_time() - begin
+    tracemalloc.start()
+    with pytest.raises(DamagedModel):
+        inspect(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(str(error.value)) < 500
+    assert seconds < 0.5
+    assert peak < 100e6
+
+
+def test_of_a_small_file_no_more_is_held_than_it_has(tmp_path):
+    (tmp_path / "small").write_bytes(b"x" * 1800)
+    tracemalloc.start()
+    assert len(read_safely(tmp_path / "small", 2**30)) == 1800
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100_000

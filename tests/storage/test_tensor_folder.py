@@ -15,6 +15,7 @@ import pytest
 from sbeed.models.nets import MLP
 from sbeed.storage.tensor_folder import MODEL
 from sbeed.storage.tensors import MANIFEST, DamagedModel
+from tests.manifests import forge
 
 
 class State(NamedTuple):
@@ -93,7 +94,7 @@ def test_tensors_under_a_forged_manifest_are_noticed(model):
     manifest = json.loads((model / MANIFEST).read_text())
     tensors = manifest["tensors"]
     tensors["opt/V/0"]["sha256"] = "0" * 64
-    (model / MANIFEST).write_text(json.dumps(manifest))
+    forge(model / MANIFEST, **manifest)
     with pytest.raises(DamagedModel, match="opt/V/0"):
         MODEL.load(model, _state())
 
@@ -124,8 +125,7 @@ def test_a_manifest_that_is_none(model, content):
 
 def test_tensors_that_are_not_described(model):
     for junk in (None, [1], "x"):
-        manifest = json.loads((model / MANIFEST).read_text())
-        (model / MANIFEST).write_text(json.dumps({**manifest, "tensors": junk}))
+        forge(model / MANIFEST, tensors=junk)
         with pytest.raises(DamagedModel, match="does not describe its tensors"):
             MODEL.load(model, _state())
 
@@ -166,3 +166,26 @@ def test_a_failed_save_leaves_the_old_model(model):
     with pytest.raises(ValueError, match="JSON"):
         MODEL.save(model, _state(), {"step": float("nan")})
     assert not model.exists()
+
+
+def test_no_flipped_bit_of_a_manifest_is_silent(tmp_path):
+    """Every fifth is tried, so that each byte is, and each place in a byte."""
+    MODEL.save(tmp_path / "model", {"x": np.zeros(1, np.float32)}, {"agent": "test", "high": 2.0})
+    path = tmp_path / "model" / MANIFEST
+    content = path.read_bytes()
+    for bit in range(0, 8 * len(content), 5):
+        flipped = bytearray(content)
+        flipped[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(flipped)
+        with pytest.raises(DamagedModel):
+            MODEL.read_manifest(tmp_path / "model")
+
+
+def test_a_manifest_without_a_seal_is_one_that_was_written_before_there_were_seals(model):
+    manifest = json.loads((model / MANIFEST).read_text())
+    del manifest["sha256"]
+    (model / MANIFEST).write_text(json.dumps(manifest, indent=1))
+    assert MODEL.read_manifest(model)["step"] == 5
+    (model / MANIFEST).write_text(json.dumps({**manifest, "sha257": "0" * 64}, indent=1))
+    with pytest.raises(DamagedModel, match="not what was saved"):
+        MODEL.read_manifest(model)

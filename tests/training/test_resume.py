@@ -13,13 +13,13 @@ from sbeed.agents.knobs import with_fields
 from sbeed.agents.registry import find
 from sbeed.collect.actor import Unrepeatable
 from sbeed.envs.task import spec_of
-from sbeed.storage import checkpoints
 from sbeed.storage.checkpoints import Checkpoint, Checkpoints, steps_of
 from sbeed.storage.tensors import DamagedModel
 from sbeed.training import population
 from sbeed.training.members import Members
 from sbeed.training.resume_state import check_same_run
 from sbeed.training.trainer import Trainer
+from tests.manifests import forge
 from tests.training.counting import COUNTING, CountingConfig
 
 CONFIG = CountingConfig(replay_capacity=40)
@@ -322,8 +322,7 @@ def test_forged_counters_are_one_line(stopped, place, value):
     for name in place[:-1]:
         inner = inner[name]
     inner[place[-1]] = value
-    del manifest["sha256"]
-    path.write_text(json.dumps({**manifest, "sha256": checkpoints._seal(manifest)}, indent=1))
+    forge(path, **manifest)
     try:
         with pytest.raises(DamagedModel) as error:
             _make().restore(Checkpoint(stopped.run, stopped.step))

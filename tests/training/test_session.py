@@ -23,6 +23,7 @@ from sbeed.storage.checkpoints import Checkpoint, steps_of
 from sbeed.training.population import Diverged, Population
 from sbeed.training.session import resume
 from sbeed.training.trainer import Trainer
+from tests.manifests import forge
 from tests.tiny import TINY
 from tests.training.counting import Clockwork
 
@@ -316,23 +317,17 @@ def test_an_older_checkpoint_that_is_damaged_is_not_needed(broken, never_stopped
     assert _everything(broken) == _everything(never_stopped)
 
 
-def _forge(path, **changes):
-    manifest = {**json.loads(path.read_text()), **changes}
-    del manifest["sha256"]
-    path.write_text(json.dumps({**manifest, "sha256": checkpoints._seal(manifest)}, indent=1))
-
-
 def _cut_rows(run):
     (run / "metrics.jsonl").write_text("")
 
 
 def _newer(run):
-    _forge(run / "checkpoints" / "step_000000064" / "manifest.json", schema=7)
+    forge(run / "checkpoints" / "step_000000064" / "manifest.json", schema=7)
 
 
 def _no_past(run):
     path = run / "checkpoints" / "step_000000064" / "manifest.json"
-    _forge(path, about={**json.loads(path.read_text())["about"], "past": {"first": 0, "rows": 10**30, "seconds": 1}})
+    forge(path, about={**json.loads(path.read_text())["about"], "past": {"first": 0, "rows": 10**30, "seconds": 1}})
 
 
 def _no_checkpoints(run):

@@ -28,7 +28,8 @@ def make_gym(name: str, *, time_limit: bool = True, render_mode: str | None = No
     try:
         # The checker wraps every step to look at the first two; GymEnv looks at all of them.
         limit = None if time_limit else -1
-        return gymnasium.make(name, render_mode=render_mode, disable_env_checker=True, max_episode_steps=limit)
+        drawn = {} if render_mode is None else {"render_mode": render_mode}  # which not every environment takes
+        return gymnasium.make(name, disable_env_checker=True, max_episode_steps=limit, **drawn)
     except gymnasium.error.DependencyNotInstalled:
         raise
     except gymnasium.error.Error as error:

@@ -1,13 +1,10 @@
 """What a saved model, a checkpoint or a run's directory holds, told from its files alone: nothing is built of them."""
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from sbeed.storage import run_dir, tensors
 from sbeed.storage.checkpoints import CHECKPOINTS, REPLAY, STATE, Checkpoint, place_of, step_of, steps_of
@@ -116,7 +113,7 @@ def _tensors(described: Mapping[str, Any]) -> list[Findings]:
     return [
         {
             **{"name": name, "dtype": one["dtype"], "shape": one["shape"]},
-            "bytes": math.prod(one["shape"]) * np.dtype(one["dtype"]).itemsize,
+            "bytes": tensors.bytes_of(one),
         }
         for name, one in described.items()
     ]

@@ -14,7 +14,7 @@ def read_safely(path: Path, most: int) -> bytes:
         size = os.fstat(file.fileno()).st_size
         if size > most:
             raise ValueError(f"it has {size} bytes, more than the {most} that it could need")
-        return file.read(most)
+        return file.read(size)  # and not `most`, for which Python would make room
 
 
 @contextmanager

@@ -8,6 +8,7 @@ at what is on the disk takes none.
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Mapping
 from functools import cache
@@ -25,7 +26,11 @@ from sbeed.storage.safe_write import write_file
 
 MANIFEST = "manifest.json"
 _PACKAGES = ("sbeed", "jax", "equinox", "gymnasium", "numpy")
-_LARGEST_MANIFEST = 2**28  # bytes
+SEAL, _LAST = "sha256", "tensors"  # names in a manifest; the second ended those that were written without a seal
+_LARGEST_MANIFEST = 2**24  # bytes
+_MOST_VALUES = 2**19  # of a manifest, which take some 100 bytes each
+_MOST_AXES, _LONGEST_AXIS = 8, 2**40  # of a tensor
+_DTYPES = frozenset(("bool", *(f"{kind}{bits}" for kind in ("int", "uint", "float") for bits in (8, 16, 32, 64))))
 _LARGEST_HEADER = 2**12, 2**10  # bytes of a file beside its numbers: these, and these for each tensor
 
 Description = dict[str, Any]  # of a file: bytes, sha256, and {name: {dtype, shape, sha256}} of its tensors
@@ -62,7 +67,12 @@ def write_tensors(path: Path, tensors: Mapping[str, np.ndarray]) -> Description:
 
 
 def write_manifest(directory: Path, manifest: Mapping[str, Any]) -> None:
-    write_file(directory / MANIFEST, _manifest_bytes(manifest))
+    """Sealed: with the SHA-256 of all that it says."""
+    write_file(directory / MANIFEST, _manifest_bytes({**manifest, SEAL: seal(manifest)}))
+
+
+def seal(manifest: Mapping[str, Any]) -> str:
+    return sha256(json.dumps(manifest, allow_nan=False).encode())
 
 
 def _manifest_bytes(manifest: Mapping[str, Any]) -> bytes:
@@ -97,14 +107,18 @@ def sha256(content: bytes | memoryview) -> str:
 
 
 def read_manifest(
-    directory: Path, schema: int, kind: str, *, oldest: int | None = None, as_written: bool = False
+    directory: Path, schema: int, kind: str, *, oldest: int | None = None, sealed: bool = False
 ) -> dict[str, Any]:
-    """kind: what the directory should be, for a complaint: "saved model". oldest: schema that is still read, if not
-    this one alone. as_written: byte for byte.
+    """What `write_manifest` was told; a DamagedModel unless it is that, byte for byte.
+
+    kind: what the directory should be, for a complaint: "saved model". oldest: schema that is still read, if not this
+    one alone. sealed: else those from before there were seals are read too, and nothing vouches for them.
     """
     path = Path(directory) / MANIFEST
     try:
         content = read_safely(path, _LARGEST_MANIFEST)
+        if sum(map(content.count, (b",", b"[", b"{"))) > _MOST_VALUES:
+            raise ValueError(f"it has more than {_MOST_VALUES:,} values")
         manifest = json.loads(content.decode())  # UTF-8: bytes would be taken for whatever they look like
     except (FileNotFoundError, NotADirectoryError):
         raise DamagedModel(f"'{directory}' is not a {kind}: it holds no {MANIFEST}") from None
@@ -115,8 +129,12 @@ def read_manifest(
         raise DamagedModel(f"'{path}' is of schema {found}; this version of sbeed reads schema {schema}, no newer one")
     if type(found) is not int or found < (oldest or schema):
         raise DamagedModel(f"'{path}' is not a manifest of schema {schema}")
-    if as_written and not _is_as_written(manifest, content):
+    if SEAL not in manifest and not sealed and list(manifest)[-1] == _LAST:
+        return manifest
+    if not _is_as_written(manifest, content):
         raise DamagedModel(f"'{path}' is not what was saved: it is not as this version of sbeed writes it")
+    if manifest.pop(SEAL, None) != seal(manifest):
+        raise DamagedModel(f"'{path}' is not what was saved: its SHA-256 differs from its content's")
     return manifest
 
 
@@ -164,6 +182,18 @@ def read_tensors(path: Path, described: Description, like: Any) -> Any:
     if sha256(content) != digest:
         raise DamagedModel(f"'{path}' is not what was saved: its SHA-256 differs from the manifest's")
     return tree_unflatten(shape_of_tree, [tensors[name] for name in expected])
+
+
+def bytes_of(kind: Mapping[str, Any]) -> int:
+    """What a tensor takes that a manifest describes; a ValueError if it is none that could be ours."""
+    dtype, shape = kind["dtype"], kind["shape"]
+    if not (isinstance(dtype, str) and dtype in _DTYPES):
+        raise ValueError(f"{dtype!r:.50} is no type of a tensor")
+    if not (isinstance(shape, list) and len(shape) <= _MOST_AXES):
+        raise ValueError(f"a tensor has more than {_MOST_AXES} axes")
+    if not all(type(length) is int and 0 <= length <= _LONGEST_AXIS for length in shape):
+        raise ValueError("the length of an axis of a tensor is none")
+    return math.prod(shape) * np.dtype(dtype).itemsize
 
 
 def state_of_file(path: Path, described: Description) -> str:
