@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sbeed.envs.tabular import equal_actions, finite_mdp, garnet, two_state
+from sbeed.theory import report
 from sbeed.theory.claims import joint_limit, lambda_tradeoff, random_iterate, two_time_scales
 from sbeed.theory.operators import soft_optimum
 
@@ -70,6 +71,16 @@ def test_the_neural_dual_is_a_table_of_a_tanh_network():
     assert rho[4, 2] == pytest.approx(float(by_hand))
 
 
+def test_the_neural_V_is_a_table_of_a_tanh_network():
+    mdp = jax.jit(garnet)(jax.random.key(0))
+    primal = jax.jit(two_time_scales.random_primal)(mdp, jax.random.key(1))
+    V = primal.V()
+    assert V.shape == (6,)
+    by_hand = np.tanh(primal.V.by_state[4] + primal.V.bias) @ primal.V.out + primal.V.offset
+    assert V[4] == pytest.approx(float(by_hand))
+    np.testing.assert_allclose(primal.log_pi, -np.log(3), rtol=1e-12)
+
+
 def test_settling_asks_for_a_fall_in_every_decade_and_a_small_end():
     j = jnp.arange(101)
     assert bool(two_time_scales.settles(1 / (1 + j)[None]).holds)
@@ -95,6 +106,13 @@ def test_a_slow_dual_diverges_where_a_fast_one_does_not():
         )
     )()
     assert bool(fast.holds)
+
+
+def test_with_the_steps_exchanged_the_check_fails_on_every_garnet(monkeypatch):
+    right = report.examine(two_time_scales.STATEMENT, mdps=6, seed=2)
+    monkeypatch.setattr(two_time_scales, "STEPS", two_time_scales.REVERSED)
+    exchanged = report.examine(two_time_scales.STATEMENT, mdps=6, seed=2)
+    assert (right.held, exchanged.held) == (6, 0)
 
 
 def test_the_joint_limit_asks_for_errors_that_follow_lam():

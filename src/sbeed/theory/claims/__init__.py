@@ -9,6 +9,7 @@ from sbeed.theory.claims import (
     data_norm,
     decomposed_bias,
     dual_approximation,
+    dual_pace,
     dual_sign,
     entropy_shaping,
     error_decomposition,
@@ -79,6 +80,7 @@ STATEMENTS: tuple[Statement, ...] = (
     sampled_optimum.STATEMENT,
     random_iterate.STATEMENT,
     two_time_scales.STATEMENT,
+    dual_pace.STATEMENT,
     # The error of what they find
     data_norm.STATEMENT,
     decomposed_bias.STATEMENT,

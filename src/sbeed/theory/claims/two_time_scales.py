@@ -1,10 +1,11 @@
-"""Algorithm 2: a neural dual that follows the primal on a faster time scale."""
+"""Algorithm 2: networks for V and rho, rho on the faster time scale."""
 
 from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
 from sbeed.agents.sbeed import equations
 from sbeed.envs.tabular import FiniteMDP, two_state
@@ -14,7 +15,6 @@ from sbeed.theory import exact
 from sbeed.theory.claim import Claim, Statement, at_most, every
 from sbeed.theory.enumerate import transitions
 from sbeed.theory.sampling import empirical_mdp, transition_counts
-from sbeed.theory.solve import Point, origin
 from sbeed.types import Array, Key, Scalar
 
 LENGTH = 10_000  # T, the fixed sample
@@ -24,7 +24,32 @@ ITERATIONS = 10_000
 REPLICATES = 4  # networks and minibatches per MDP
 SNAPSHOTS = 100  # full-batch gradients measured along the way
 LAM = 0.3
-STEPS = two_time_scales(primal=0.2, dual=0.1, delay=300)
+STEPS = two_time_scales(primal=0.01, dual=0.1, delay=1_000)
+REVERSED = TwoTimeScales(primal=STEPS.dual, dual=STEPS.primal)
+
+
+class Values(NamedTuple):
+    """V(s) = w . tanh(W_s + b) + c: a tanh network on one-hot states."""
+
+    by_state: Array  # [S, HIDDEN]
+    bias: Array  # [HIDDEN]
+    out: Array  # [HIDDEN]
+    offset: Array
+
+    def __call__(self) -> Array:
+        """The table of V.   [S]"""
+        return jnp.tanh(self.by_state + self.bias) @ self.out + self.offset
+
+
+class Primal(NamedTuple):
+    """V, a network as rho is, so that equal steps are equally fast; and the table of pi's logits."""
+
+    V: Values
+    logits: Array  # [S, A]
+
+    @property
+    def log_pi(self) -> Array:
+        return jax.nn.log_softmax(self.logits)
 
 
 class Dual(NamedTuple):
@@ -48,11 +73,18 @@ def random_dual(mdp: FiniteMDP, key: Key) -> Dual:
     return Dual(by_state, by_action, bias, out / np.sqrt(HIDDEN), jnp.zeros(()))
 
 
-Params = TypeVar("Params", Point, Dual)
+def random_primal(mdp: FiniteMDP, key: Key) -> Primal:
+    """A random V and the uniform policy."""
+    normal = jax.random.normal(key, (mdp.states + 2, HIDDEN))
+    by_state, (bias, out) = jnp.split(normal, [mdp.states])
+    return Primal(Values(by_state, bias, out / np.sqrt(HIDDEN), jnp.zeros(())), jnp.zeros_like(mdp.pi_b))
+
+
+Params = TypeVar("Params", Primal, Dual)
 
 
 class Players(NamedTuple):
-    primal: Point
+    primal: Primal
     dual: Dual
 
 
@@ -61,7 +93,7 @@ def gradients(sample: FiniteMDP, players: Players, eta: Scalar) -> tuple[Array, 
 
     def objective(players: Players) -> Array:
         z = players.primal
-        return exact.L_eta(sample, z.V, z.log_pi, players.dual(), LAM, eta)
+        return exact.L_eta(sample, z.V(), z.log_pi, players.dual(), LAM, eta)
 
     primal, dual = jax.grad(objective)(players)
     return length(primal), length(dual)
@@ -71,8 +103,8 @@ def move(w: Params, g: Params, step_size: Array) -> Params:
     return jax.tree.map(lambda w, g: euclidean(w, step_size * g), w, g)
 
 
-def length(tree: Point | Dual) -> Array:
-    return jnp.sqrt(sum(jnp.sum(x**2) for x in tree))
+def length(tree: Primal | Dual) -> Array:
+    return optax.tree.norm(tree)
 
 
 def algorithm_2(
@@ -84,12 +116,12 @@ def algorithm_2(
     """
     t = transitions(sample)
     cumulative = jnp.cumsum(t.weight)[:-1]
-    k_dual, k_batches = jax.random.split(key)
+    k_primal, k_dual, k_batches = jax.random.split(key, 3)
 
     def both_losses(players: Players, batch: Array) -> Array:
         """The primal's loss with the dual held plus the dual's with the primal held: one gradient serves both."""
         s, a, s_next = (jnp.asarray(x)[batch] for x in (t.s, t.a, t.s_next))
-        (V, _), log_pi, rho = players.primal, players.primal.log_pi, players.dual()[s, a]
+        V, log_pi, rho = players.primal.V(), players.primal.log_pi, players.dual()[s, a]
         delta = equations.delta_one_step(t.r[batch], log_pi[s, a], V[s_next], gamma=sample.gamma, lam=LAM)
         held_rho, held_delta = jax.lax.stop_gradient((rho, delta))
         return equations.L_eta(delta, V[s], held_rho, eta=eta) + equations.dual_loss(held_delta, rho)
@@ -107,7 +139,7 @@ def algorithm_2(
 
     chunk = iterations // SNAPSHOTS
     starts = 1 + chunk * jnp.arange(SNAPSHOTS)
-    players = Players(origin(sample), random_dual(sample, k_dual))
+    players = Players(random_primal(sample, k_primal), random_dual(sample, k_dual))
     players, seen = jax.lax.scan(stretch, players, (starts, jax.random.split(k_batches, SNAPSHOTS)))
     (primal, dual), (last_primal, last_dual) = seen, gradients(sample, players, eta)
     return jnp.append(primal, last_primal), jnp.append(dual, last_dual)
@@ -148,17 +180,16 @@ def check(mdp: FiniteMDP, key: Key) -> Claim:
 
 
 def counterexample() -> Claim:
-    """The dual a hundred times slower than the primal: with rho behind, L_1 falls without bound."""
-    slow = TwoTimeScales(primal=STEPS.primal, dual=lambda j: STEPS.primal(j) / 100)
-    return reaches_equilibrium(two_state(noise=0.5), jax.random.key(0), eta=1.0, steps=slow, iterations=1_000)
+    """The two scales reversed, the very same steps: with rho behind, L_1 falls without bound."""
+    return reaches_equilibrium(two_state(noise=0.5), jax.random.key(0), eta=1.0, steps=REVERSED, iterations=300)
 
 
 STATEMENT = Statement(
     name="two_time_scales",
-    says="with a neural dual on the faster time scale both gradients of L_eta go to zero, eta = 1/2 and 1",
+    says="with networks for V and rho, rho ten times as fast, both gradients of L_eta go to zero, eta = 1/2 and 1",
     labels=("alg:sbeed_dual_nn",),
     check=check,
-    without="the faster time scale: with a dual a hundred times slower than the primal L_eta falls without bound",
+    without="the faster time scale: with the two steps exchanged L_eta falls without bound",
     counterexample=counterexample,
     asymptotic=True,
 )
