@@ -396,7 +396,9 @@ def test_an_environment_that_is_not_deterministic(tmp_path):
     with pytest.warns(RuntimeWarning, match="that were open at step 24 are given up"):
         agent().learn(40, out=run, **asked, restart_episodes=True)
     assert [(row["step"], row["restarts"]) for row in run_dir.read_rows(run)] == [(40, 1)]
-    with pytest.raises(ValueError, match=r"restart_episodes: only a run that goes on \(resume\)"):
+    with pytest.raises(
+        ValueError, match="restart_episodes: requires resume: only a resumed run has unfinished episodes"
+    ):
         agent().learn(40, restart_episodes=True)
 
 
