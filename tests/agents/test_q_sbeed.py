@@ -99,7 +99,6 @@ def _parameters(box, **changes):
         ({}, {"eta": 0.5}),
         ({"eta": 0.5}, {"kappa": 0.5}),
         ({}, {"kappa": 0.0}),
-        ({"backward": "descent", "kappa": 0.0}, {"descent": 0.99}),
         ({"backward": "descent", "kappa": 0.0}, {"kappa": 0.9}),
         ({}, {"dual_ridge": 0.5}),
         ({}, {"dual_step_size": 0.3}),
@@ -109,12 +108,30 @@ def _parameters(box, **changes):
         ({"k": 4, "trace": 0.5}, {"trace": 0.9}),
         ({}, {"Q_step_size": 2e-3}),
         ({}, {"momentum": 0.1}),
+        ({"normalize_observations": True}, {"least_std": 5.0}),
     ],
     ids=str,
 )
 def test_a_knob_of_the_objective_moves_the_parameters(box, base, changes):
     before, after = _parameters(box, **base), _parameters(box, **{**base, **changes})
     assert not np.array_equal(before, after)
+
+
+def test_the_cosine_asked_for_moves_the_parameters_from_the_second_round_on():
+    # In the first round nu is still zero where the angle is measured, and so is the backward half.
+    config = replace(SMALL, backward="descent", kappa=0.0, updates_per_iteration=STEPS)
+    _, spec, data = _probe(probe.DelayedReward, True, 1_000)
+    replay = ring.insert(ring.empty(spec, config.replay_capacity), data)
+    first, _ = _learner(config, spec)(data, jax.random.key(1))
+
+    @jax.jit
+    def again(descent):
+        found = agent.iterate(replace(config, descent=descent), spec, first, replay, jax.random.key(2))
+        return found[0].Q.net.net.weights, found[1]["backward"]
+
+    (near, share), (far, other) = again(0.99), again(0.5)
+    assert share > other
+    assert not np.array_equal(near[0], far[0])
 
 
 def test_kappa_and_eta_decide_by_how_much_the_backward_part_counts():
@@ -154,31 +171,35 @@ def test_the_step_of_Q_is_along_autodiff_of_L_eta(box, fields):
         delta = equations.with_backward_share(agent.errors(config, batch, found) + own, config.kappa)
         return jnp.sum(jnp.mean((delta - own) ** 2 - config.eta * (delta - rho) ** 2, axis=1))
 
-    g, _, _ = agent.gradient(config, state, batch, values, nu, pull)
+    g = agent.gradient(config, batch, values, nu, pull, jnp.float32(config.kappa))
     # A share of the path's other Q(s, a) is held too, as the rest of delta is: autodiff of that objective is the step.
     jax.tree.map(partial(np.testing.assert_allclose, rtol=2e-3, atol=1e-4), g, eqx.filter_grad(L)(state.Q))
 
 
 @pytest.mark.parametrize("box", [False, True], ids=["discrete", "box"])
 def test_with_descent_the_step_is_within_the_angle_asked_for(box):
-    config = replace(SMALL, hidden=(16, 16), k=4, trace=0.5, backward="descent", kappa=0.0)
+    # At eta 0 no dual is between the error and its mean: the angle measured is that of the very step.
+    config = replace(
+        SMALL, hidden=(16, 16), k=4, trace=0.5, backward="descent", kappa=0.0, eta=0.0, dual="none", twins=1
+    )
     state, batch, after = _some_state(config, box)
-    values, _, pull = agent.linearized(config, state, batch, after)
-    # With nu the error itself, nothing is left for the mean to differ in.
-    error = agent.errors(config, batch, values)
-    step = lambda **fields: agent.gradient(replace(config, **fields), state, batch, values, error, pull)
-    g, _, _ = step(backward="kappa", kappa=1.0)
-    shares = []
+    values, looked, pull = agent.linearized(config, state, batch, after)
+    nothing = duals.nu(state.dual, looked.seen)
+    step = lambda share: agent.gradient(config, batch, values, nothing, pull, share)
+    spec = _probe(probe.DelayedReward, box, 2)[1]
+    fresh = state._replace(products=jnp.zeros(3, jnp.float32))
+    found = agent.measured_products(config, spec, fresh, batch, jax.random.key(2))
+    g, shares = step(jnp.float32(1)), []
     for cosine in (0.9, 0.99, 0.999):
-        d, products, share = step(descent=cosine)
-        assert products.shape == (3,)
-        found = agent._dot(d, g) / jnp.sqrt(agent._dot(d, d) * agent._dot(g, g))
-        assert float(found) >= cosine - 1e-4
+        share = agent.backward_share(replace(config, descent=cosine), state._replace(products=found))
+        d = step(share)
+        assert float(agent._dot(d, g) / jnp.sqrt(agent._dot(d, d) * agent._dot(g, g))) >= cosine - 1e-4
         shares.append(float(share))
     assert shares == sorted(shares)
     assert 0 < shares[-1] < 1
     # kappa is where the share begins.
-    assert float(step(descent=0.0, kappa=0.7)[2]) == pytest.approx(0.7)
+    least = replace(config, descent=0.0, kappa=0.7)
+    assert float(agent.backward_share(least, state._replace(products=found))) == pytest.approx(0.7)
 
 
 def _some_state(config, box):
@@ -267,6 +288,7 @@ def test_the_average_follows_slowly_and_that_of_a_young_policy_quickly():
         ("box", "default", {"dual": "linear", "dual_steps": 5}, "dual_steps"),
         ("discrete", "default", {"pi_step_size": 1e-3}, "pi_step_size"),
         ("box", "default", {"slow_rate": 0.1}, "slow_rate"),
+        ("box", "default", {"normalize_observations": False, "least_std": 0.1}, "least_std"),
         ("discrete", "default", {"return_scale": 5.0}, "return_scale"),
     ],
 )
