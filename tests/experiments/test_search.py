@@ -24,20 +24,10 @@ from sbeed.reporting.figure_folder import RESULT, write_end
 from sbeed.storage.lock import locked
 from sbeed.storage.run_dir import read_config
 from sbeed.training.run import RunSpec
+from tests.experiments.silent import Silent
 from tests.tiny import TINY
 
 BASE = RunSpec("Pendulum-v1", steps=100, evaluate_every=50, fields=TINY)
-
-
-class Silent:
-    def begin(self, steps):
-        pass
-
-    def look(self, done, running):
-        pass
-
-    def say(self, line):
-        pass
 
 
 class Answering:

@@ -93,7 +93,7 @@ def record(
             seconds=past.seconds,
         )
         rows = run_dir.read_rows(run.path)
-        _draw_curve(run.path, rows)
+        draw_curve(run.path, rows)
         for i, seed in enumerate(trainer.seeds):  # last: with them the run is finished
             if i not in trainer.diverged:
                 card = ModelCard(trainer.agent.name, task, spec.preset, trainer.config, seed, earlier + trainer.step)
@@ -123,7 +123,7 @@ def _last_checkpoint_named(run: RunDir) -> Iterator[None]:
         raise
 
 
-def _draw_curve(out: Path, rows: list[Row]) -> None:
+def draw_curve(out: Path, rows: list[Row]) -> None:
     if not any("return" in row for row in rows):  # nothing was played
         return
     if find_spec("matplotlib") is None:
