@@ -1,7 +1,7 @@
-"""Stepping environments on the host, in this process or in workers.
+"""Step the environments of all members on the host, in this process or in worker processes.
 
-Each member of a population owns its environments and a random stream, both seeded by the member alone: what it sees
-does not depend on who its neighbours are or on how many workers there are.
+Each member owns its environments and a random stream, both seeded by the member alone. So its data depend neither on
+the other members nor on the number of workers.
 """
 
 import multiprocessing
@@ -22,16 +22,16 @@ MakeActor = Callable[[], Actor | VectorActor]
 
 
 class Collector:
-    """The actors of all members: in this process, or spread over worker processes."""
+    """The actors of all members, in this process or spread over worker processes."""
 
     def __init__(self, makers: Sequence[MakeActor], workers: int = 0):
-        """makers: one per member; for worker processes they must pickle."""
+        """makers: one for each member; they must pickle if there are worker processes"""
         shares = np.array_split(np.arange(len(makers)), min(workers, len(makers)) or 1)
         crew = _Worker if workers else _Crew
         self.crews = [crew([makers[i] for i in share]) for share in shares]
 
     def begin(self, policies: Sequence[Drawing], steps: int) -> None:
-        """Let everybody collect; worker processes start at once, this one when `answers` are asked for."""
+        """Ask all actors to collect. Worker processes start at once, this process when `answers` is called."""
         self._ask("collect", [(policy, steps) for policy in policies])
 
     def evaluate(self, policies: Sequence[HostPolicy], episodes: int) -> list[Scores]:
@@ -39,12 +39,12 @@ class Collector:
         return self.answers()
 
     def marks(self) -> list[Mark]:
-        """Where everybody stands, between two chunks."""
+        """The states of all actors, between two chunks."""
         self._ask("mark", [() for crew in self.crews for _ in range(crew.size)])
         return self.answers()
 
     def resume(self, marks: Sequence[Mark], restart: bool = False) -> None:
-        """Let everybody go on from where another collector's actor stood.   restart: in new episodes"""
+        """Continue from the states of another collector's actors.   restart: begin new episodes"""
         self._ask("restart" if restart else "resume", [(mark,) for mark in marks])
         self.answers()
 
@@ -54,9 +54,9 @@ class Collector:
             crew.ask(method, [next(rest) for _ in range(crew.size)])
 
     def answers(self) -> list[Any]:
-        """What everybody answers to what was last asked: after `begin`, a Chunk for each member."""
+        """Wait for the answers to the last request: after `begin`, a Chunk for each member."""
         heard: list[Any] = []
-        for answers in [crew.answers() for crew in self.crews]:  # all before any complaint: none stays in a pipe
+        for answers in [crew.answers() for crew in self.crews]:  # read all before raising: none may stay in a pipe
             if isinstance(answers, Exception):
                 raise answers
             heard += answers
@@ -68,7 +68,7 @@ class Collector:
 
 
 class _Crew:
-    """Some members' actors, in this process."""
+    """Actors of some members, in this process."""
 
     def __init__(self, makers: Sequence[MakeActor]):
         self.size = len(makers)
@@ -78,7 +78,7 @@ class _Crew:
         self._method, self._arguments = method, arguments
 
     def answers(self) -> list[Any]:
-        # Not before it is asked for: until then the caller may set the device to work.
+        # The work is done here, not in `ask`: in between the caller may start the device.
         return [getattr(actor, self._method)(*some) for actor, some in zip(self.actors, self._arguments)]
 
     def close(self) -> None:
@@ -87,20 +87,20 @@ class _Crew:
 
 
 class _Worker:
-    """Some members' actors, in a process of their own."""
+    """Actors of some members, in a process of their own."""
 
     def __init__(self, makers: Sequence[MakeActor]):
-        # Spawned, for a forked process that has jax's threads deadlocks.
+        # Spawned: a forked process with the threads of jax deadlocks.
         context = multiprocessing.get_context("spawn")
         self.size = len(makers)
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_work, args=(theirs, makers), daemon=True)
         with _environment(OMP_NUM_THREADS="1", JAX_PLATFORMS="cpu"):  # read by numpy and jax when the worker loads them
             self.process.start()
-        theirs.close()  # ours is a copy: while it is open, a dead worker looks like a slow one
+        theirs.close()  # while this copy is open, a dead worker looks like a slow one
 
     def ask(self, method: str, arguments: Sequence[tuple]) -> None:
-        with suppress(OSError):  # of a worker that died: there will be no answer
+        with suppress(OSError):  # the worker died; `answers` says so
             self.pipe.send((method, arguments))
 
     def answers(self) -> list[Any] | Exception:
@@ -111,18 +111,18 @@ class _Worker:
             return RuntimeError(f"a worker process died (exit code {self.process.exitcode})")
 
     def close(self) -> None:
-        self.pipe.close()  # which the worker notices, unless it is in the middle of something
+        self.pipe.close()  # an idle worker notices and ends
         self.process.join(timeout=2)
         self.process.kill()
         self.process.join()
 
 
 def _work(pipe: Connection, makers: Sequence[MakeActor]) -> None:
-    for number in (signal.SIGINT, signal.SIGTERM):  # of which a whole group is told: they are the parent's to answer
+    for number in (signal.SIGINT, signal.SIGTERM):  # sent to the whole process group; the parent handles them
         signal.signal(number, signal.SIG_IGN)
     crew: _Crew | None = None
     answers: Any
-    with suppress(EOFError, OSError):  # the parent has closed its end: we are done
+    with suppress(EOFError, OSError):  # raised when the parent closes its end
         while True:
             question = pipe.recv()
             try:
@@ -138,7 +138,7 @@ def _work(pipe: Connection, makers: Sequence[MakeActor]) -> None:
 
 @contextmanager
 def _environment(**variables: str) -> Iterator[None]:
-    """Environment variables for the processes started inside."""
+    """Set environment variables for processes that are started in this block."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
