@@ -112,7 +112,8 @@ class Resume:
             from gymnasium.error import Error as GymnasiumError
 
             from sbeed.collect.actor import Unrepeatable
-            from sbeed.training.session import go_on, is_finished, read_settings
+            from sbeed.training.run_settings import read_settings
+            from sbeed.training.session import go_on, is_finished
 
             with faults(), complaints(ValueError, GymnasiumError, ImportError, Unrepeatable):
                 spec, seeds = read_settings(self.run)
