@@ -88,7 +88,7 @@ def _refused(change: Change, restore: Callable[[], None]) -> float:
     except DamagedModel as error:
         message = str(error)
     else:
-        require(False, "nobody noticed")
+        require(False, "it was not noticed")
     finally:
         for path, content in before.items():
             path.write_bytes(content)

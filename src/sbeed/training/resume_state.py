@@ -50,7 +50,7 @@ def read_counters(found: Any, members: int) -> Counters:
         for values in counters.metrics.values():
             _require(all(isinstance(one, float | int | None) for one in values), f"{values!r} are no numbers")
         for member, (step, name) in counters.lost.items():
-            _require(0 <= int(member) < members and _is_count(step) and isinstance(name, str), "who is lost is unclear")
+            _require(0 <= int(member) < members and _is_count(step) and isinstance(name, str), "the lost members are not named")
         return counters
 
 
