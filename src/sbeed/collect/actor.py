@@ -87,6 +87,7 @@ class Actor:
     def __init__(self, make: MakeEnv, make_for_evaluation: MakeEnv, seed: int):
         self.env = make()
         self.evaluator = Evaluator(make_for_evaluation, seed)
+        self.evaluate = self.evaluator.play
         self.rng = np.random.default_rng([seed, 0])
         self._episode = Episode(self.env, seed, TRAINING)
         self._begin(0)
@@ -154,9 +155,6 @@ class Actor:
         state, increment, has_half, half = random
         stream = {"state": {"state": state, "inc": increment}, "has_uint32": has_half, "uinteger": half}
         self.rng.bit_generator.state = {"bit_generator": "PCG64", **stream}
-
-    def evaluate(self, policy: HostPolicy, episodes: int) -> Scores:
-        return self.evaluator.play(policy, episodes)
 
     def close(self) -> None:
         self.env.close()

@@ -5,12 +5,11 @@ from typing import Any
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from sbeed.collect.actor import Chunk, Drawing, Evaluator, MakeEnv, Mark, Scores, transitions
+from sbeed.collect.actor import Chunk, Drawing, Evaluator, MakeEnv, Mark, transitions
 from sbeed.collect.episode import TRAINING, episode_seed
 from sbeed.envs import spaces
 from sbeed.envs.base import EnvironmentFault
 from sbeed.envs.gym import vector_spec
-from sbeed.models.host import HostPolicy
 
 
 class VectorActor:
@@ -26,6 +25,7 @@ class VectorActor:
         self.name = vector_spec(envs).name
         self.mode = envs.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
         self.evaluator = Evaluator(make_for_evaluation, seed)
+        self.evaluate = self.evaluator.play
         self.rng = np.random.default_rng([seed, 0])
         self.resets = 0
         self.pending: list[tuple[int, tuple]] = []  # (environment, step) that no chunk has held yet
@@ -105,9 +105,6 @@ class VectorActor:
         self.mark()  # raises, with the reason
 
     restart = resume
-
-    def evaluate(self, policy: HostPolicy, episodes: int) -> Scores:
-        return self.evaluator.play(policy, episodes)
 
     def close(self) -> None:
         self.evaluator.close()  # `envs` belong to the user

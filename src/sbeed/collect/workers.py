@@ -4,11 +4,13 @@ Each member owns its environments and a random stream, both seeded by the member
 the other members nor on the number of workers.
 """
 
+import abc
 import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import islice
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -21,57 +23,56 @@ from sbeed.models.host import HostPolicy
 MakeActor = Callable[[], Actor | VectorActor]
 
 
-class Collector:
-    """The actors of all members, in this process or spread over worker processes."""
+class Collector(abc.ABC):
+    """The actors of all members; `collector` makes one."""
 
-    def __init__(self, makers: Sequence[MakeActor], workers: int = 0):
-        """makers: one for each member; they must pickle if there are worker processes"""
-        shares = np.array_split(np.arange(len(makers)), min(workers, len(makers)) or 1)
-        crew = _Worker if workers else _Crew
-        self.crews = [crew([makers[i] for i in share]) for share in shares]
+    def __init__(self, members: int):
+        self.members = members
 
     def begin(self, policies: Sequence[Drawing], steps: int) -> None:
         """Ask all actors to collect. Worker processes start at once, this process when `answers` is called."""
-        self._ask("collect", [(policy, steps) for policy in policies])
+        self.ask("collect", [(policy, steps) for policy in policies])
 
     def evaluate(self, policies: Sequence[HostPolicy], episodes: int) -> list[Scores]:
-        self._ask("evaluate", [(policy, episodes) for policy in policies])
+        self.ask("evaluate", [(policy, episodes) for policy in policies])
         return self.answers()
 
     def marks(self) -> list[Mark]:
         """The states of all actors, between two chunks."""
-        self._ask("mark", [() for crew in self.crews for _ in range(crew.size)])
+        self.ask("mark", [()] * self.members)
         return self.answers()
 
     def resume(self, marks: Sequence[Mark], restart: bool = False) -> None:
         """Continue from the states of another collector's actors.   restart: begin new episodes"""
-        self._ask("restart" if restart else "resume", [(mark,) for mark in marks])
+        self.ask("restart" if restart else "resume", [(mark,) for mark in marks])
         self.answers()
 
-    def _ask(self, method: str, arguments: list[tuple]) -> None:
-        rest = iter(arguments)
-        for crew in self.crews:
-            crew.ask(method, [next(rest) for _ in range(crew.size)])
+    @abc.abstractmethod
+    def ask(self, method: str, arguments: Sequence[tuple]) -> None:
+        """Ask every actor to call its method, each with its own arguments."""
 
+    @abc.abstractmethod
     def answers(self) -> list[Any]:
         """Wait for the answers to the last request: after `begin`, a Chunk for each member."""
-        heard: list[Any] = []
-        for answers in [crew.answers() for crew in self.crews]:  # read all before raising: none may stay in a pipe
-            if isinstance(answers, Exception):
-                raise answers
-            heard += answers
-        return heard
 
+    @abc.abstractmethod
     def close(self) -> None:
-        for crew in self.crews:
-            crew.close()
+        """Close the environments that were made here."""
 
 
-class _Crew:
-    """Actors of some members, in this process."""
+def collector(makers: Sequence[MakeActor], workers: int = 0) -> Collector:
+    """Spread the actors over worker processes, if there are any.
+
+    makers: one for each member; they must pickle if there are worker processes
+    """
+    return InWorkers(makers, workers) if workers else InProcess(makers)
+
+
+class InProcess(Collector):
+    """Actors in this process."""
 
     def __init__(self, makers: Sequence[MakeActor]):
-        self.size = len(makers)
+        super().__init__(len(makers))
         self.actors = [make() for make in makers]
 
     def ask(self, method: str, arguments: Sequence[tuple]) -> None:
@@ -86,8 +87,35 @@ class _Crew:
             actor.close()
 
 
+class InWorkers(Collector):
+    """Actors in worker processes, each of which has those of several members."""
+
+    def __init__(self, makers: Sequence[MakeActor], workers: int):
+        super().__init__(len(makers))
+        shares = np.array_split(np.arange(len(makers)), min(workers, len(makers)))
+        self.workers = [_Worker([makers[i] for i in share]) for share in shares]
+
+    def ask(self, method: str, arguments: Sequence[tuple]) -> None:
+        rest = iter(arguments)
+        for worker in self.workers:
+            worker.ask(method, list(islice(rest, worker.size)))
+
+    def answers(self) -> list[Any]:
+        heard: list[Any] = []
+        # All are read before one raises: none may stay in a pipe.
+        for answers in [worker.answers() for worker in self.workers]:
+            if isinstance(answers, Exception):
+                raise answers
+            heard += answers
+        return heard
+
+    def close(self) -> None:
+        for worker in self.workers:
+            worker.close()
+
+
 class _Worker:
-    """Actors of some members, in a process of their own."""
+    """The process of some members' actors."""
 
     def __init__(self, makers: Sequence[MakeActor]):
         # Spawned: a forked process with the threads of jax deadlocks.
@@ -120,20 +148,20 @@ class _Worker:
 def _work(pipe: Connection, makers: Sequence[MakeActor]) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):  # sent to the whole process group; the parent handles them
         signal.signal(number, signal.SIG_IGN)
-    crew: _Crew | None = None
+    actors: InProcess | None = None
     answers: Any
     with suppress(EOFError, OSError):  # raised when the parent closes its end
         while True:
             question = pipe.recv()
             try:
-                crew = crew or _Crew(makers)
-                crew.ask(*question)
-                answers = crew.answers()
+                actors = actors or InProcess(makers)
+                actors.ask(*question)
+                answers = actors.answers()
             except Exception as error:
                 answers = error
             pipe.send(answers)
-    if crew is not None:
-        crew.close()
+    if actors is not None:
+        actors.close()
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from sbeed.agents.base import Config
 from sbeed.collect import rollout
 from sbeed.collect.actor import Drawing, Evaluator, Exploring, Following, Scores
 from sbeed.collect.sources import Source, host_source, make_host
-from sbeed.collect.workers import Collector
+from sbeed.collect.workers import collector
 from sbeed.data import replay as ring
 from sbeed.data.dataset import Dataset
 from sbeed.data.replay import Replay
@@ -157,7 +157,7 @@ class OnHost(_Collected):
         self.behaviour, self.replayable = behaviour, source.replayable
         self.overlaps = config.overlap and config.trajectories_per_iteration is None
         makers = [partial(source.actor, seed) for seed in population.seeds]
-        self.collector = Collector(makers, workers if source.named else 0)
+        self.collector = collector(makers, workers if source.named else 0)
 
     def _collect(self, steps: int, exploring: bool, learning: bool) -> Returns:
         population = self.population

@@ -75,8 +75,8 @@ def record(
             _save(store, trainer, past._replace(rows=run.bytes_of_rows(), seconds=seconds))
             run.keep()
 
-        def append(rows: list[Row]) -> None:
-            run.append([{**row, "restarts": len(past.restarts)} for row in rows] if past.restarts else rows)
+        def append_with_restarts(rows: list[Row]) -> None:
+            run.append({**row, "restarts": len(past.restarts)} for row in rows)
 
         if store is not None and not steps_of(run.path):  # from here on there is always a checkpoint
             _save(store, trainer, past)
@@ -87,7 +87,7 @@ def record(
             episodes=spec.episodes,
             final_episodes=spec.final_episodes,
             checkpoint_every=checkpoint_every,
-            on_rows=append,
+            on_rows=append_with_restarts if past.restarts else run.append,
             on_checkpoint=checkpoint,
             on_progress=lambda trainer: on_progress(trainer) is not False and not interrupted(),
             seconds=past.seconds,
