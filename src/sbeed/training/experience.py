@@ -1,4 +1,4 @@
-"""Experience: a population's replays and the source that fills them. Here: what all kinds share, and the one on the host."""
+"""Experience: a population's replays and the source that fills them. Here are the base and the kind on the host."""
 
 import abc
 from collections.abc import Callable, Mapping
