@@ -13,7 +13,7 @@ from tests.commands import SBEED_COMMAND, run_command
 
 
 def _children_seconds():
-    """Processor time: it does not depend on who else is busy."""
+    """Processor time, which does not depend on other processes."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -95,7 +95,7 @@ def test_a_reader_that_leaves_early_is_no_error_of_ours():
     piped = f"{SBEED_COMMAND} --help | true; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", piped], capture_output=True, text=True, check=False)
     assert done.stderr == ""
-    assert done.stdout.strip() in {"0", "141"}  # it may have finished before anybody looked
+    assert done.stdout.strip() in {"0", "141"}  # it may have finished first
 
 
 def test_a_full_disk_gets_one_line():

@@ -212,4 +212,4 @@ def test_pi_is_the_behaviour_tilted_by_what_it_pays():
     clone, pi = (np.exp(policy.distribution(jnp.ones((1, 1))).log_probs[0]) for policy in (state.prior, learned(state)))
     assert clone[1] == pytest.approx(data.data.action.mean(), abs=0.015)
     assert pi[1] / pi[0] == pytest.approx(clone[1] / clone[0] * np.e, rel=0.02)
-    assert pi[2] < 0.02  # what nobody did is not tried, whatever Q says of it
+    assert pi[2] < 0.02  # an action that is not in the data is not tried, whatever its Q

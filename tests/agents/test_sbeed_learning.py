@@ -46,7 +46,7 @@ def test_probe(config, kind):
     v, expected = agent.value(state.V, data.obs), env.value(data.obs, config.gamma)
     if kind is probe.TimeLimit:
         # No step starts where the limit ends, so V there is the network's guess, and V elsewhere is only as right as
-        # that: what can be asked for is that it counts. Who takes the limit for an end has at most 4.1.
+        # that: what can be asked for is that it counts. A learner that takes the limit for an end has at most 4.1.
         assert v.min() > 5
         expected = 1 + config.gamma * agent.value(state.V, data.next_obs)
     # lam > 0 adds at most lam log 2 a step, .07 in all at gamma .9.

@@ -1,4 +1,4 @@
-"""The figures as data: what is run, by whom, and for how long."""
+"""The figures as data: what is run, with which agent, and for how long."""
 
 import json
 from dataclasses import replace

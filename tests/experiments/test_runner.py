@@ -60,14 +60,14 @@ def undisturbed(tmp_path_factory):
 class Killer(Silent):
     """Kills the worker of every run that has come further since it was last killed, a few times each."""
 
-    def __init__(self, times, whom=lambda pid: pid):
-        self._times, self._whom, self.kills = times, whom, {}
+    def __init__(self, times, victim=lambda pid: pid):
+        self._times, self._victim, self.kills = times, victim, {}
 
     def look(self, done, running):
         for path in running:
             stands, before = max(steps_of(path), default=0), self.kills.setdefault(path, [0])
             if stands > before[-1] and len(before) <= self._times:
-                os.kill(self._whom(int((path / "lock").read_text())), signal.SIGKILL)
+                os.kill(self._victim(int((path / "lock").read_text())), signal.SIGKILL)
                 before.append(stands)
 
 
@@ -315,7 +315,7 @@ def test_a_population_has_the_rows_of_its_members(undisturbed, tmp_path):
 
 def finish_with_ray(out):
     """In a process of its own: Ray forks, which it must not where jax has threads already."""
-    executor, killer = Ray(slots=2), Killer(times=1, whom=parent_of)
+    executor, killer = Ray(slots=2), Killer(times=1, victim=parent_of)
     strangers = [_join(executor, out, RAY_AUTH_TOKEN="0" * 64), _join(executor, out)]
     try:
         assert executor.slots == 2

@@ -73,7 +73,7 @@ def _everything(run):
 
 
 def _replay(run, checkpoint, name):
-    """Whoever stopped has other parts: what they hold together must be the same."""
+    """One tensor of the replay. A stopped run has other parts, which together must hold the same."""
     from safetensors.numpy import load_file
 
     parts = [load_file(run / "replay" / part.name)[name] for part in checkpoint.parts]
@@ -106,7 +106,7 @@ def broken(broken_off, tmp_path):
 
 
 def _files(run):
-    """Of a directory that nobody may touch."""
+    """The content of all files but the lock."""
     return {path: path.read_bytes() for path in run.rglob("*") if path.is_file() and path.name != "lock"}
 
 
