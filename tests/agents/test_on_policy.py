@@ -130,7 +130,7 @@ def test_V_bootstraps_at_a_time_limit_alone(agent, config, kind, V):
     state = _trained(agent, replace(config, policy="rbf", V=V), kind(box=True))
     obs = jnp.arange(6, dtype=jnp.float32)[:, None] / 5
     v = value(state.V, state.scales.observations(obs))
-    # Every step pays 1. No step starts in the sixth state: its V is what the others make of it, not 1 / (1 - gamma) yet.
+    # Every step pays 1. No step starts in the sixth state, so its V follows from the others and is not 1 / (1 - gamma).
     reached = v[1:] if kind is probe.TimeLimit else v[1:].at[-1].set(0)
     np.testing.assert_allclose(v[:-1], 1 + config.gamma * reached, atol=0.1)
     assert bool(v[0] > 5) is (kind is probe.TimeLimit)  # five steps without what follows are worth 4.1

@@ -21,7 +21,7 @@ ASKED = ("figure", "on-policy", "--only", "Pendulum-v1", "TRPO")
 
 @pytest.fixture
 def cluster():
-    """Its address and the variables that let a process join it. One machine, which listens on the loopback device alone."""
+    """Its address and the variables that let a process join it. It listens on the loopback device alone."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
