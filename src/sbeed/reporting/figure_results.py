@@ -10,7 +10,7 @@ from sbeed.reporting import stats
 
 
 class RunResult(NamedTuple):
-    """One seed. A run that has not begun has no curve; an unfinished one has no final return."""
+    """The result of one seed. A run that has not begun has no curve; an unfinished one has no final return."""
 
     label: str
     seed: int
@@ -21,9 +21,10 @@ class RunResult(NamedTuple):
     final: float | None = None
     diverged: bool = False
     seconds: float | None = None
-    machine: str = ""  # that it ended on; as all that follows, of a population for all its members
+    # Of the whole run, so the same for all members of a population.
+    machine: str = ""  # on which it ended
     whole_seconds: float | None = None  # from its beginning to its end
-    versions: str = ""  # of the packages that it ended with
+    versions: str = ""  # of the packages with which it ended
 
     @property
     def over(self) -> bool:

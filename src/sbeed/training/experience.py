@@ -25,7 +25,7 @@ Returns = list[list[float]]  # of the episodes that ended, for each member
 
 
 class Advanced(NamedTuple):
-    """One iteration."""
+    """The result of one iteration."""
 
     steps: int
     returns: Returns
