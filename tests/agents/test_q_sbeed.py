@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.flatten_util import ravel_pytree
 
 from sbeed.agents.q_sbeed import agent, equations
 from sbeed.agents.q_sbeed import dual as duals
@@ -20,8 +21,8 @@ from sbeed.data.replay import sample
 from sbeed.envs import probe
 from sbeed.envs.tabular import garnet
 from sbeed.theory import operators
-from sbeed.theory.report import FAST_CODE
-from sbeed.types import EnvSpec, Transition
+from sbeed.types import EnvSpec
+from tests.agents.offline import coin, garnet_path, learner, uniform
 from tests.agents.paths import path
 
 SMALL = QConfig(
@@ -46,35 +47,10 @@ SMALL = QConfig(
 )
 
 
-@cache
-def _learner(config, spec):
-    """Compiled once for all tasks of one kind; thousands of updates are worth optimising."""
-
-    @partial(jax.jit, compiler_options=FAST_CODE if config.updates_per_iteration > 2_000 else None)
-    def learn(data, key):
-        replay = ring.insert(ring.empty(spec, config.replay_capacity), data)
-        state = agent.init(config, spec, key)
-        return agent.iterate(config, spec, agent.prepare(config, spec, state, replay, key), replay, key)
-
-    return learn
-
-
-def _uniform(box):
-    """Actions that no policy of the learner's chose."""
-
-    def draw(obs, key):
-        if not box:
-            action = jax.random.bernoulli(key).astype(jnp.int32)
-            return action, action
-        sent = jax.random.uniform(key, (1,), jnp.float32, -0.99, 0.99)
-        return jnp.arctanh(sent), sent
-
-    return draw
-
-
 def _probe(kind, box, steps):
     env = kind(box=box)
-    return env, replace(env.spec, name="probe", time_limit=None), path(env, jax.random.key(0), steps, _uniform(box))
+    data = path(env, jax.random.key(0), steps, uniform if box else coin)
+    return env, replace(env.spec, name="probe", time_limit=None), data
 
 
 # ---------------------------------------------------------------------------------------------- every knob counts
@@ -88,7 +64,7 @@ def _parameters(box, **changes):
     config = replace(SMALL, updates_per_iteration=STEPS, **changes)
     _, spec, data = _probe(probe.DelayedReward, box, 1_000)
     check(config, spec)
-    state, _ = _learner(config, spec)(data, jax.random.key(1))
+    state, _ = learner(agent, config, spec)(data, jax.random.key(1))
     return jnp.concatenate([x.ravel() for x in jax.tree.leaves(eqx.filter(state, eqx.is_inexact_array))])
 
 
@@ -122,7 +98,7 @@ def test_the_cosine_asked_for_moves_the_parameters_from_the_second_round_on():
     config = replace(SMALL, backward="descent", kappa=0.0, updates_per_iteration=STEPS)
     _, spec, data = _probe(probe.DelayedReward, True, 1_000)
     replay = ring.insert(ring.empty(spec, config.replay_capacity), data)
-    first, _ = _learner(config, spec)(data, jax.random.key(1))
+    first, _ = learner(agent, config, spec)(data, jax.random.key(1))
 
     @jax.jit
     def again(descent):
@@ -138,7 +114,7 @@ def test_kappa_and_eta_decide_by_how_much_the_backward_part_counts():
     # With nu = 0, the first state's, the gradient of L_eta at eta = 1 has no backward part: one update tells no kappa.
     one = replace(SMALL, updates_per_iteration=1)
     _, spec, data = _probe(probe.DelayedReward, False, 1_000)
-    learn = lambda config: _learner(config, spec)(data, jax.random.key(1))[0].Q.net.net.weights
+    learn = lambda config: learner(agent, config, spec)(data, jax.random.key(1))[0].Q.net.net.weights
     jax.tree.map(partial(np.testing.assert_allclose, atol=1e-6), learn(one), learn(replace(one, kappa=0.0)))
     # At eta = 0 it is alive from the first: the residual gradient.
     pcl = replace(one, eta=0.0, dual="none")
@@ -189,11 +165,11 @@ def test_with_descent_the_step_is_within_the_angle_asked_for(box):
     spec = _probe(probe.DelayedReward, box, 2)[1]
     fresh = state._replace(products=jnp.zeros(3, jnp.float32))
     found = agent.measured_products(config, spec, fresh, batch, jax.random.key(2))
-    g, shares = step(jnp.float32(1)), []
+    whole, shares = ravel_pytree(step(jnp.float32(1)))[0], []
     for cosine in (0.9, 0.99, 0.999):
         share = agent.backward_share(replace(config, descent=cosine), state._replace(products=found))
-        d = step(share)
-        assert float(agent._dot(d, g) / jnp.sqrt(agent._dot(d, d) * agent._dot(g, g))) >= cosine - 1e-4
+        along = ravel_pytree(step(share))[0]
+        assert float(jnp.vdot(along, whole) / jnp.linalg.norm(along) / jnp.linalg.norm(whole)) >= cosine - 1e-4
         shares.append(float(share))
     assert shares == sorted(shares)
     assert 0 < shares[-1] < 1
@@ -205,7 +181,7 @@ def test_with_descent_the_step_is_within_the_angle_asked_for(box):
 def _some_state(config, box):
     """A learner after some updates, a batch of paths and the next actions."""
     _, spec, data = _probe(probe.DelayedReward, box, 1_000)
-    state, _ = _learner(replace(config, updates_per_iteration=STEPS), spec)(data, jax.random.key(1))
+    state, _ = learner(agent, replace(config, updates_per_iteration=STEPS), spec)(data, jax.random.key(1))
     replay = ring.insert(ring.empty(spec, config.replay_capacity), data)
     batch = sample(replay, jax.random.key(3), 64 // config.k, config.k)
     return state, batch, agent.draw_next(config, spec, state, batch, jax.random.key(2))
@@ -313,7 +289,7 @@ def test_a_knob_that_is_read_or_left_as_it_is_passes():
 def test_probe(box, kind):
     config = replace(SMALL, lam=0.01, Q_step_size=3e-3)
     env, spec, data = _probe(kind, box, config.replay_capacity)
-    state, _ = _learner(config, spec)(data, jax.random.key(1))
+    state, _ = learner(agent, config, spec)(data, jax.random.key(1))
     pi = policy(state)
     action = pi.squash(pi.mode(data.obs)) if box else None
     v = (state.Q(data.obs, action) if box else state.Q(data.obs).max(-1)).min(0)
@@ -351,16 +327,7 @@ def _garnet(dual, eta):
         updates_per_iteration=4_000,
     )
 
-    def step(s, k):
-        k_action, k_next = jax.random.split(k)
-        a = jax.random.categorical(k_action, jnp.log(mdp.pi_b[s]))
-        s_next = jax.random.categorical(k_next, jnp.log(mdp.P[s, a]))
-        return s_next, (s, a, s_next)
-
-    _, (s, a, s_next) = jax.lax.scan(step, 0, jax.random.split(jax.random.key(0), config.replay_capacity))
-    hot, never = lambda x: jax.nn.one_hot(x, 6, dtype=jnp.float32), jnp.zeros(len(s), bool)
-    data = Transition(hot(s), a, mdp.R[s, a].astype(jnp.float32), hot(s_next), never, never)
-    state, _ = _learner(config, spec)(data, jax.random.key(1))
+    state, _ = learner(agent, config, spec)(garnet_path(mdp, config.replay_capacity), jax.random.key(1))
     V = lam * jax.nn.logsumexp(state.Q(jnp.eye(6))[0] / lam, axis=-1)
     return V, policy(state).distribution(jnp.eye(6)).log_probs, operators.soft_optimum(mdp, lam)
 
