@@ -22,6 +22,7 @@ _HOMES = {
     "train_population": "sbeed.training.run",
     "resume": "sbeed.training.session",
     "Trainer": "sbeed.training.trainer",
+    "Logger": "sbeed.training.logger",
     "Diverged": "sbeed.training.population",
     "DamagedModel": "sbeed.storage.tensors",
     "Dataset": "sbeed.data.dataset",
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from sbeed.envs.noise import StochasticTransition
     from sbeed.storage.datasets import load_dataset, save_dataset
     from sbeed.storage.tensors import DamagedModel
+    from sbeed.training.logger import Logger
     from sbeed.training.population import Diverged
     from sbeed.training.run import RunSpec, train, train_population
     from sbeed.training.session import resume

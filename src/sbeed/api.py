@@ -1,9 +1,9 @@
 """The public agents: learn, fit, predict, evaluate, save, load, under the names that Stable-Baselines3 uses."""
 
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -14,6 +14,7 @@ from sbeed.agents.base import Agent
 from sbeed.agents.configs import check_names
 from sbeed.agents.knobs import whole_number
 from sbeed.agents.registry import configured, find
+from sbeed.bridge.callbacks import listener
 from sbeed.data.dataset import Dataset
 from sbeed.envs import spaces
 from sbeed.envs.task import Env, OneEnv, Task, check_fits, check_imports_nothing, read_task
@@ -22,6 +23,7 @@ from sbeed.storage.models import ModelCard, load_model, save_model
 from sbeed.storage.run_dir import RunDir
 from sbeed.storage.tensors import DamagedModel
 from sbeed.training.experience import Rule
+from sbeed.training.logger import Logger
 from sbeed.training.loop import run_loop
 from sbeed.training.ope import ValueEstimate, estimate_value
 from sbeed.training.progress_bar import progress_bar as show_progress
@@ -73,6 +75,7 @@ class Algorithm:
         self._asked = policy, preset, whole_number("seed", seed, low=0), behaviour, config_fields
         self._task: Task | None = None
         self._trainer: Trainer | None = None
+        self.logger: Any = Logger()
         if env is not None:
             self._settle(read_task(env, noise))
             self._trainer = self._make_trainer(env, self.task, eval_env)
@@ -109,8 +112,9 @@ class Algorithm:
     def learn(
         self,
         total_timesteps: int,
-        *,
         callback: Any = None,
+        log_interval: int = 10,
+        *,
         progress_bar: bool = False,
         out: str | Path | None = None,
         evaluate_every: int = 20_000,
@@ -122,12 +126,14 @@ class Algorithm:
     ) -> Self:
         """Take exactly `total_timesteps` more steps in the environment, and learn from them.
 
-        callback: a function of the agent, or an object with `on_step()`, called after every iteration; False ends the
-        call. out: a new directory for the curve, the metrics and the final model. Evaluations and checkpoints
-        (`checkpoint_every` 0: none) are made only with it, and Ctrl-C and SIGTERM then save what was learned before
-        they end the call. resume: continue the run in `out` up to `total_timesteps` in all, as if it had never
-        stopped; construct and call the agent as before. restart_episodes: continue with new episodes, for an
-        environment that is not deterministic, so that its unfinished episodes cannot be replayed.
+        callback: a function of the agent, called after every iteration; callbacks of Stable-Baselines3, called for
+        every environment step; or a list of these. A falsy answer other than None ends the call (docs/callbacks.md).
+        log_interval: iterations between two rows of `logger`; 0: none. out: a new directory for the curve, the metrics
+        and the final model. Evaluations and checkpoints (`checkpoint_every` 0: none) are made only with it, and Ctrl-C
+        and SIGTERM then save what was learned before they end the call. resume: continue the run in `out` up to
+        `total_timesteps` in all, as if it had never stopped; construct and call the agent as before.
+        restart_episodes: continue with new episodes, for an environment that is not deterministic, so that its
+        unfinished episodes cannot be replayed.
         """
         spec = RunSpec(
             env=self.task.name or self.spec.name,
@@ -142,7 +148,8 @@ class Algorithm:
         )
         if self._trainer is not None and self._trainer.data is not None:  # drop the dataset of an earlier `fit`
             self._leave()
-        return self._run(self._training(), spec, callback, progress_bar, out, resume, restart_episodes)
+        log_interval = whole_number("log_interval", log_interval, low=0)
+        return self._run(self._training(), spec, callback, log_interval, progress_bar, out, resume, restart_episodes)
 
     def fit(
         self,
@@ -151,6 +158,7 @@ class Algorithm:
         *,
         eval_env: OneEnv | None = None,
         callback: Any = None,
+        log_interval: int = 10,
         progress_bar: bool = False,
         out: str | Path | None = None,
         evaluate_every: int = 20_000,
@@ -187,13 +195,15 @@ class Algorithm:
             final_episodes=whole_number("final_episodes", final_episodes),
             checkpoint_every=whole_number("checkpoint_every", checkpoint_every, low=0),
         )
-        return self._run(trainer, spec, callback, progress_bar, out, resume)
+        log_interval = whole_number("log_interval", log_interval, low=0)
+        return self._run(trainer, spec, callback, log_interval, progress_bar, out, resume)
 
     def _run(
         self,
         trainer: Trainer,
         spec: RunSpec,
         callback: Any,
+        log_interval: int,
         progress_bar: bool,
         out: str | Path | None,
         resume: bool,
@@ -203,7 +213,7 @@ class Algorithm:
             raise ValueError("resume: requires the directory of the run (out)")
         if restart_episodes and not resume:
             raise ValueError("restart_episodes: requires resume: only a resumed run has unfinished episodes")
-        steps, proceed = spec.steps, _as_function(callback, self)
+        steps, heard, iterations = spec.steps, listener(callback, self, trainer), count(1)
         with ExitStack() as stack:
             run = None if out is None else stack.enter_context(RunDir(Path(out), resume=resume))
             past, earlier, goal = None, self._steps_before, trainer.step + steps
@@ -216,13 +226,40 @@ class Algorithm:
 
             def on_progress(_: Trainer) -> bool:
                 show()
-                return proceed() is not False
+                goes_on = heard.hear()
+                if log_interval and next(iterations) % log_interval == 0:
+                    self._log()
+                return goes_on
+
+            heard.start(earlier + goal)
 
             if run is None:
                 run_loop(trainer, steps, evaluate_every=None, on_progress=on_progress)
             else:
                 record(run, spec, trainer, self.task, earlier=earlier, past=past, on_progress=on_progress)
+            heard.end()
         return self
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The numbers of the last iteration; those of the updates are missing before the first one."""
+        if self._trainer is None:
+            return {}
+        recent = self._trainer.recent[0]
+        returns = {"train_return": float(np.mean(recent))} if recent else {}
+        counted = {"iteration": self._trainer.iteration, "episodes": self._trainer.episodes[0]}
+        return {**counted, **returns, **{name: float(x[0]) for name, x in self._trainer.metrics.items()}}
+
+    def set_logger(self, logger: Any) -> None:
+        """Let this logger have the rows: a `Logger`, or one of Stable-Baselines3."""
+        if not (hasattr(logger, "record") and hasattr(logger, "dump")):
+            raise ValueError(f"logger: must have record(name, value) and dump(step), got {logger!r}")
+        self.logger = logger
+
+    def _log(self) -> None:
+        for name, value in self.metrics.items():
+            self.logger.record(name, value)
+        self.logger.dump(self.num_timesteps)
 
     @property
     def num_timesteps(self) -> int:
@@ -344,6 +381,7 @@ class Algorithm:
         if not issubclass(kind, cls):
             raise DamagedModel(f"'{path}' holds an agent of another kind, {card.agent!r}")
         found = kind.__new__(kind)
+        found.logger = Logger()
         found._be(card, state=state)
         if env is not None:
             found.set_env(env)
@@ -387,14 +425,3 @@ class SAC(Algorithm):
 
 
 ALGORITHMS: dict[str, type[Algorithm]] = {kind.agent.name: kind for kind in (SBEED, PCL, TRPO, DualAC, DDPG, SAC)}
-
-
-def _as_function(callback: Any, agent: Algorithm) -> Callable[[], bool | None]:
-    """Turn a function of the agent, or a callback with `on_step()` as in SB3, into a function without arguments."""
-    if callback is None:
-        return lambda: None
-    if not hasattr(callback, "on_step"):
-        return lambda: callback(agent)
-    if hasattr(callback, "init_callback"):
-        callback.init_callback(agent)
-    return callback.on_step

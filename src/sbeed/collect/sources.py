@@ -40,6 +40,7 @@ class Lent:
 
     def __init__(self, env: HostEnv):
         self.spec, self.reset, self.step = env.spec, env.reset, env.step
+        self.env = getattr(env, "env", None)
 
     def close(self) -> None:
         pass

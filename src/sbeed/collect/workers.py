@@ -30,6 +30,12 @@ class Collector:
         crew = _Worker if workers else _Crew
         self.crews = [crew([makers[i] for i in share]) for share in shares]
 
+    @property
+    def env(self) -> Any:
+        """The Gymnasium environment or vector of the first member, if it is in this process."""
+        crew = self.crews[0]
+        return crew.actors[0].stepped if isinstance(crew, _Crew) else None
+
     def begin(self, policies: Sequence[Drawing], steps: int) -> None:
         """Let everybody collect; worker processes start at once, this one when `answers` are asked for."""
         self._ask("collect", [(policy, steps) for policy in policies])

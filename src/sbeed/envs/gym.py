@@ -66,6 +66,11 @@ class GymEnv:
     def spec(self) -> EnvSpec:
         return self._spec
 
+    @property
+    def env(self) -> gymnasium.Env:
+        """The Gymnasium environment itself."""
+        return self._env
+
     def reset(self, seed: int) -> np.ndarray:
         self._episode += 1
         self._steps = 0

@@ -23,7 +23,7 @@ from sbeed.storage.safe_write import write_file
 from sbeed.storage.tensor_folder import MODEL
 from sbeed.storage.tensors import DamagedModel
 from sbeed.training.interrupt import interruptible
-from sbeed.training.loop import OnProgress, ignore, run_loop
+from sbeed.training.loop import OnProgress, goes_on, ignore, run_loop
 from sbeed.training.progress_bar import progress_bar as show_progress
 from sbeed.training.run import RunSpec, make_trainer
 from sbeed.training.trainer import Trainer
@@ -89,7 +89,7 @@ def record(
             checkpoint_every=checkpoint_every,
             on_rows=append,
             on_checkpoint=checkpoint,
-            on_progress=lambda trainer: on_progress(trainer) is not False and not interrupted(),
+            on_progress=lambda trainer: goes_on(on_progress(trainer)) and not interrupted(),
             seconds=past.seconds,
         )
         rows = run_dir.read_rows(run.path)

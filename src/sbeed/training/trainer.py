@@ -19,7 +19,7 @@ from sbeed.training.compile_cache import keep_compiled_programs
 from sbeed.training.experience import Rule, Saved, experience_of, one_transition
 from sbeed.training.population import Diverged, Population
 from sbeed.training.resume_state import Counters, as_json, check_same_run, read_counters, without
-from sbeed.types import EnvSpec
+from sbeed.types import EnvSpec, Transition
 
 Variant = Mapping[str, float]  # the float fields in which one member differs
 
@@ -42,6 +42,7 @@ class Trainer:
     recent: list[deque[float]]  # each member's last 20 training returns
     by_names: bool  # the names of agent and environment, the config and the seeds are enough to make it again
     data: str | None  # the SHA-256 of the dataset that it learns from, if it does
+    latest: Transition | None = None  # the last iteration's steps, [members, steps, ...], from `keep_steps` on
 
     def __init__(
         self,
@@ -103,11 +104,20 @@ class Trainer:
         overlap; with `on_policy` the data are forgotten after them. From a dataset an iteration is a round of updates,
         which count as the steps, even if fewer were asked for.
         """
-        steps, returns = self._experience.advance(most)
+        steps, returns, self.latest = self._experience.advance(most)
         for i, ended in enumerate(returns):
             self.episodes[i] += len(ended)
             self.recent[i].extend(ended)
         return steps
+
+    def keep_steps(self) -> None:
+        """From now on each iteration's steps are in `latest`, at the price of reading them back from the replay."""
+        self._experience.keeps_steps = True
+
+    @property
+    def env(self) -> Any:
+        """The Gymnasium environment or vector that is stepped in this process; None if there is none."""
+        return self._experience.env
 
     @property
     def step(self) -> int:
