@@ -11,6 +11,7 @@ from gymnasium import spaces
 from gymnasium.vector import VectorEnv
 
 from sbeed.envs.base import EnvironmentFault
+from sbeed.envs.statistics import check_statistics
 from sbeed.types import EnvSpec
 
 _LARGEST = float(np.finfo(np.float32).max)  # rewards are kept as float32, where a larger one is infinite
@@ -51,6 +52,7 @@ class GymEnv:
         self._env = make_gym(env) if isinstance(env, str) else env
         registered = self._env.spec
         name = registered.id if registered is not None else type(self._env.unwrapped).__name__
+        check_statistics(name, self._env)
         self._read_observation_space(name, self._env.observation_space)
         self._spec = EnvSpec(
             name=name,
