@@ -1,11 +1,12 @@
-"""The public agents: learn, fit, predict, evaluate, save, load, under the names that Stable-Baselines3 uses."""
+"""The base of the public agents: learn, fit, predict, evaluate, save, load, as Stable-Baselines3 names them."""
 
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
 from itertools import count
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import gymnasium
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from sbeed.agents.base import Agent
 from sbeed.agents.configs import check_names
 from sbeed.agents.knobs import whole_number
-from sbeed.agents.registry import configured, find
+from sbeed.agents.registry import configured
 from sbeed.bridge.callbacks import listener
 from sbeed.data.dataset import Dataset
 from sbeed.envs import spaces
@@ -34,6 +35,8 @@ from sbeed.types import EnvSpec
 
 POLICIES = {"MlpPolicy": "mlp", "RbfPolicy": "rbf", "TabularPolicy": "table"}
 PREDICTION = 3  # second word of the seed of `predict`'s draws; `training.actors` has the others
+
+A = TypeVar("A", bound="Algorithm")
 
 
 class Score(NamedTuple):
@@ -59,6 +62,7 @@ class Algorithm:
     """
 
     agent: ClassVar[Agent]
+    config: Any  # each agent's class says which
 
     def __init__(
         self,
@@ -377,8 +381,8 @@ class Algorithm:
         `Algorithm.load` loads agents of every kind.
         """
         card, state = load_model(Path(path))
-        kind = ALGORITHMS[card.agent]
-        if not issubclass(kind, cls):
+        kind = next((kind for kind in _kinds(cls) if kind.agent.name == card.agent), None)
+        if kind is None:
             raise DamagedModel(f"'{path}' holds an agent of another kind, {card.agent!r}")
         found = kind.__new__(kind)
         found.logger = Logger()
@@ -388,40 +392,9 @@ class Algorithm:
         return found
 
 
-class SBEED(Algorithm):
-    """Smoothed Bellman error embedding, in Q = V + lam log pi; the `paper` presets learn V and pi themselves."""
-
-    agent = find("sbeed")
-
-
-class PCL(Algorithm):
-    """Path consistency learning: SBEED without a dual. `default` is its trust-region form, `paper` the plain one."""
-
-    agent = find("pcl")
-
-
-class TRPO(Algorithm):
-    """Trust region policy optimisation: on-policy natural gradients with a line search; NPG by preset="npg"."""
-
-    agent = find("trpo")
-
-
-class DualAC(Algorithm):
-    """The dual actor-critic: V, a distribution of states and a policy in the Lagrangian of the Bellman equation."""
-
-    agent = find("dual_ac")
-
-
-class DDPG(Algorithm):
-    """Deep deterministic policy gradient: a deterministic policy, explored around. Boxes of actions only."""
-
-    agent = find("ddpg")
-
-
-class SAC(Algorithm):
-    """Soft actor-critic, its second version: twin critics and an adapted temperature. Boxes of actions only."""
-
-    agent = find("sac")
-
-
-ALGORITHMS: dict[str, type[Algorithm]] = {kind.agent.name: kind for kind in (SBEED, PCL, TRPO, DualAC, DDPG, SAC)}
+def _kinds(kind: type[A]) -> Iterator[type[A]]:
+    """The class itself, if it is an agent's, and all its subclasses."""
+    if hasattr(kind, "agent"):
+        yield kind
+    for subclass in kind.__subclasses__():
+        yield from _kinds(subclass)
