@@ -1,3 +1,4 @@
+# ruff: noqa: E501  the lines of what is written
 """Write src/sbeed/api/settings.py: the keywords of each agent, for type checkers, from the fields of its configs.
 
 python -m tools.write_settings; a test compares the file with what this writes.

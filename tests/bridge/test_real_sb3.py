@@ -71,3 +71,16 @@ def test_their_logger_takes_our_rows(tmp_path):
     agent.logger.close()
     lines = (tmp_path / "progress.csv").read_text().splitlines()
     assert len(lines) == 4
+
+
+def test_their_environments():
+    from stable_baselines3.common.env_util import make_vec_env
+
+    agent = _agent(Monitor(_env())).learn(20)
+    assert agent.evaluate(1).lengths == [LIMIT]
+    envs = make_vec_env(_env, n_envs=2)
+    agent = _agent(envs).learn(60, callbacks.StopTrainingOnMaxEpisodes(max_episodes=2))
+    assert agent.num_timesteps == 48
+    assert agent.evaluate(1).lengths == [LIMIT]
+    agent = _agent(make_vec_env("Pendulum-v1", n_envs=2)).learn(20)
+    assert agent.evaluate(1).lengths == [200]

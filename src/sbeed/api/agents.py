@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from sbeed.api import settings
     from sbeed.envs.task import Env
+    from sbeed.envs.vec_env import VecEnv
 
 
 class SBEED(Algorithm):
@@ -29,7 +30,7 @@ class SBEED(Algorithm):
         def __init__(
             self,
             policy: settings.SBEEDPolicy | None = None,
-            env: Env | None = None,
+            env: Env | VecEnv | None = None,
             **keywords: Unpack[settings.SBEEDSettings],
         ) -> None: ...
 
@@ -45,7 +46,7 @@ class PCL(Algorithm):
         def __init__(
             self,
             policy: settings.PCLPolicy | None = None,
-            env: Env | None = None,
+            env: Env | VecEnv | None = None,
             **keywords: Unpack[settings.PCLSettings],
         ) -> None: ...
 
@@ -61,7 +62,7 @@ class TRPO(Algorithm):
         def __init__(
             self,
             policy: settings.TRPOPolicy | None = None,
-            env: Env | None = None,
+            env: Env | VecEnv | None = None,
             **keywords: Unpack[settings.TRPOSettings],
         ) -> None: ...
 
@@ -77,7 +78,7 @@ class DualAC(Algorithm):
         def __init__(
             self,
             policy: settings.DualACPolicy | None = None,
-            env: Env | None = None,
+            env: Env | VecEnv | None = None,
             **keywords: Unpack[settings.DualACSettings],
         ) -> None: ...
 
@@ -93,7 +94,7 @@ class DDPG(Algorithm):
         def __init__(
             self,
             policy: settings.DDPGPolicy | None = None,
-            env: Env | None = None,
+            env: Env | VecEnv | None = None,
             **keywords: Unpack[settings.DDPGSettings],
         ) -> None: ...
 
@@ -109,6 +110,6 @@ class SAC(Algorithm):
         def __init__(
             self,
             policy: settings.SACPolicy | None = None,
-            env: Env | None = None,
+            env: Env | VecEnv | None = None,
             **keywords: Unpack[settings.SACSettings],
         ) -> None: ...

@@ -1,5 +1,6 @@
 """The base of the public agents: learn, fit, predict, evaluate, save, load, as Stable-Baselines3 names them."""
 
+import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -19,6 +20,7 @@ from sbeed.bridge.callbacks import listener
 from sbeed.data.dataset import Dataset
 from sbeed.envs import spaces
 from sbeed.envs.task import Env, OneEnv, Task, check_fits, check_imports_nothing, read_task
+from sbeed.envs.vec_env import VecEnv, as_env
 from sbeed.models.host import HostPolicy
 from sbeed.storage.models import ModelCard, load_model, save_model
 from sbeed.storage.run_dir import RunDir
@@ -29,7 +31,7 @@ from sbeed.training.loop import run_loop
 from sbeed.training.ope import ValueEstimate, estimate_value
 from sbeed.training.progress_bar import progress_bar as show_progress
 from sbeed.training.run import RunSpec, in_rounds
-from sbeed.training.session import is_finished, record, restore
+from sbeed.training.session import is_finished, model_in, record, restore
 from sbeed.training.trainer import Trainer
 from sbeed.types import EnvSpec
 
@@ -52,9 +54,11 @@ class Algorithm:
     """Base class of SBEED, PCL and the other agents: one agent on one environment.
 
     policy: "MlpPolicy", "RbfPolicy", "TabularPolicy", or None for the preset's own.
-    env: a Gymnasium id, a name such as "jax:pendulum", a Gymnasium environment or vector environment, or a JAX
-    environment. Without one, the agent learns from a dataset alone (`fit`) and takes the dataset's spaces.
-    preset: the settings to start from. config_fields: fields of the config that replace the preset's.
+    env: a Gymnasium id, a name such as "jax:pendulum", a Gymnasium environment or vector environment, a function that
+    makes a Gymnasium environment, a VecEnv of Stable-Baselines3, or a JAX environment. Without one, the agent learns
+    from a dataset alone (`fit`) and takes the dataset's spaces.
+    preset: the settings to start from. seed: of all that is random; None draws one. config_fields: fields of the config
+    that replace the preset's.
     eval_env: the environment of `evaluate`; by default another one like `env`.
     behaviour: the policy that collects data: "current" for the one being learned, another agent, or a function from
     the observation (as the agent sees it) to an action in [-1, 1], or to an integer.
@@ -67,22 +71,24 @@ class Algorithm:
     def __init__(
         self,
         policy: str | None = None,
-        env: Env | None = None,
+        env: Env | VecEnv | None = None,
         *,
         preset: str = "default",
-        seed: int = 0,
+        seed: int | None = 0,
         eval_env: OneEnv | None = None,
         behaviour: "Algorithm | Rule | str" = "current",
         noise: float = 0.0,
         **config_fields: Any,
     ):
-        self._asked = policy, preset, whole_number("seed", seed, low=0), behaviour, config_fields
+        seed = secrets.randbits(32) if seed is None else whole_number("seed", seed, low=0)
+        self._asked = policy, preset, seed, behaviour, config_fields
         self._task: Task | None = None
         self._trainer: Trainer | None = None
         self.logger: Any = Logger()
         if env is not None:
-            self._settle(read_task(env, noise))
-            self._trainer = self._make_trainer(env, self.task, eval_env)
+            given = as_env(env)
+            self._settle(read_task(given, noise))
+            self._trainer = self._make_trainer(given, self.task, eval_env)
 
     def _settle(self, task: Task) -> None:
         """Build the config now that the environment is known."""
@@ -104,6 +110,13 @@ class Algorithm:
         self._behaviour, self._state = behaviour, state
         self._rng = np.random.default_rng([self.seed, PREDICTION])
         self._trainer = None
+
+    def __repr__(self) -> str:
+        if self._task is None:
+            return f"{type(self).__name__}(no environment yet)"
+        env = self._task.name or self.spec.name
+        told = f"preset={self.preset!r}, seed={self.seed}, num_timesteps={self.num_timesteps}"
+        return f"{type(self).__name__}({env!r}, {told})"
 
     @property
     def task(self) -> Task:
@@ -321,11 +334,12 @@ class Algorithm:
     def action_space(self) -> gymnasium.Space:
         return self.task.action_space
 
-    def set_env(self, env: Env, *, eval_env: OneEnv | None = None, noise: float = 0.0) -> None:
+    def set_env(self, env: Env | VecEnv, *, eval_env: OneEnv | None = None, noise: float = 0.0) -> None:
         """Continue in another environment with the same spaces; the data of the old one are dropped."""
-        task = read_task(env, noise)
+        given = as_env(env)
+        task = read_task(given, noise)
         check_fits("env", task.spec, self.spec)
-        trainer = self._make_trainer(env, task, eval_env)
+        trainer = self._make_trainer(given, task, eval_env)
         learned = self._learned()
         if learned.iteration > 0:  # else the warm-up is still to come
             trainer.load([learned])
@@ -375,12 +389,13 @@ class Algorithm:
         save_model(Path(path), card, self._learned())
 
     @classmethod
-    def load(cls, path: str | Path, env: Env | None = None) -> Self:
-        """Load a saved agent for `env`, or for the environment that its file names; without either it only predicts.
+    def load(cls, path: str | Path, env: Env | VecEnv | None = None) -> Self:
+        """Load a saved agent, or a run's, for `env`, or for the environment that its file names.
 
-        `Algorithm.load` loads agents of every kind.
+        Without either it only predicts. `Algorithm.load` loads agents of every kind.
         """
-        card, state = load_model(Path(path))
+        path = model_in(Path(path))
+        card, state = load_model(path)
         kind = next((kind for kind in _kinds(cls) if kind.agent.name == card.agent), None)
         if kind is None:
             raise DamagedModel(f"'{path}' holds an agent of another kind, {card.agent!r}")

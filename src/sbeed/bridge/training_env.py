@@ -5,6 +5,8 @@ from typing import Any
 
 import gymnasium
 
+from sbeed.envs.vec_env import FromVecEnv
+
 
 class _Shown(gymnasium.Env):
     """The spaces of an environment that is no Gymnasium environment: a JAX one, which no callback can step."""
@@ -24,6 +26,8 @@ def training_env(trainer: Any, agent: Any) -> Any:
     if trainer.data is not None:
         return None
     env = trainer.env
+    if isinstance(env, FromVecEnv):
+        return env.venv
     if isinstance(env, gymnasium.vector.VectorEnv):
         return env
     if not isinstance(env, gymnasium.Env):

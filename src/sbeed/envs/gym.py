@@ -97,8 +97,10 @@ class GymEnv:
         self._env.close()
 
     def _fault(self, field: str) -> EnvironmentFault:
-        where = f" at step {self._steps} of episode {self._episode}"
-        return EnvironmentFault(f"{self._spec.name}: {field} is not finite", where)
+        return EnvironmentFault(f"{self._spec.name}: {field} is not finite", self._where())
+
+    def _where(self) -> str:
+        return f" at step {self._steps} of episode {self._episode}"
 
     def _read_observation_space(self, name: str, space: spaces.Space) -> None:
         self._observe = self._vector
@@ -107,6 +109,7 @@ class GymEnv:
             self._observation_size, self._observation_start = int(space.n), int(space.start)
         elif isinstance(space, spaces.Box) and len(space.shape) <= 1:
             self._observation_size = math.prod(space.shape)
+            self._observation_shape = space.shape or (1,)
         else:
             raise ValueError(
                 f"{name}: observation space {space} is not supported; allowed are Discrete and a Box of rank 1 "
@@ -124,8 +127,9 @@ class GymEnv:
             )
         if not space.is_bounded():
             raise ValueError(
-                f"{name}: action space {space} has infinite bounds, so [-1, 1] cannot be mapped to it; allowed is a "
-                "Box with finite bounds (gymnasium.wrappers.RescaleAction or TransformAction can give it some)"
+                f"{name}: action space {space} has infinite bounds, so [-1, 1] cannot be mapped to it; give it finite "
+                "ones: gymnasium.wrappers.TransformAction(env, lambda action: action, "
+                f"gymnasium.spaces.Box(-1.0, 1.0, {space.shape}))"
             )
         self._act = self._box_action
         self._action_size, self._action_shape, self._action_dtype = space.shape[0], space.shape, space.dtype
@@ -137,7 +141,11 @@ class GymEnv:
 
     def _vector(self, raw: Any) -> np.ndarray:
         # Always a copy: an environment may write its next observation into the same array.
-        return np.array(raw, np.float32, ndmin=1)
+        obs = np.array(raw, np.float32, ndmin=1)
+        if obs.shape != self._observation_shape:
+            shapes = f"has the shape {obs.shape}, its space has {self._observation_shape}"
+            raise EnvironmentFault(f"{self._spec.name}: observation {shapes}", self._where())
+        return obs
 
     def _one_hot(self, raw: Any) -> np.ndarray:
         obs = np.zeros(self._observation_size, np.float32)

@@ -231,6 +231,24 @@ def _read_past(checkpoint: Checkpoint) -> Past:
     return Past(first, rows, float(past.seconds), restarts)
 
 
+def model_in(path: Path) -> Path:
+    """The saved model at that place: a model's own directory, or the one model of a run's.
+
+    Raises a FileNotFoundError if there is none, a ValueError if there are several.
+    """
+    if not path.exists():
+        raise FileNotFoundError(f"'{path}' does not exist")
+    if not run_dir.is_run(path):
+        return path
+    try:
+        found = run_dir.saved_models(path)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{error} yet: `sbeed resume {path}` finishes the run") from None
+    if len(found) > 1:
+        raise ValueError(f"'{path}' holds {len(found)} models: name one, such as '{found[0]}'")
+    return found[0]
+
+
 def is_finished(path: Path, seeds: Sequence[int], step: int, learned: int) -> bool:
     """Whether the final rows, of that step, and their models, which learned from so many steps, are there."""
     try:
