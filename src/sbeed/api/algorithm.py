@@ -26,6 +26,7 @@ from sbeed.storage.models import ModelCard, load_model, save_model
 from sbeed.storage.run_dir import RunDir
 from sbeed.storage.tensors import DamagedModel
 from sbeed.training.experience import Rule
+from sbeed.training.interrupt import interruptible
 from sbeed.training.logger import Logger
 from sbeed.training.loop import run_loop
 from sbeed.training.ope import ValueEstimate, estimate_value
@@ -251,7 +252,9 @@ class Algorithm:
             heard.start(earlier + goal)
 
             if run is None:
-                run_loop(trainer, steps, evaluate_every=None, on_progress=on_progress)
+                with interruptible("the agent keeps what it learned; `learn` goes on") as interrupted:
+                    proceed = lambda trainer: on_progress(trainer) and not interrupted()
+                    run_loop(trainer, steps, evaluate_every=None, on_progress=proceed)
             else:
                 record(run, spec, trainer, self.task, earlier=earlier, past=past, on_progress=on_progress)
             heard.end()

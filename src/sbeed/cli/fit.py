@@ -11,6 +11,7 @@ from sbeed.agents.configs import FORMS, config_of
 from sbeed.agents.knobs import knob
 from sbeed.cli.console import complaints
 from sbeed.cli.flags import flags_of, given
+from sbeed.cli.lines import told
 from sbeed.cli.plan import Plan, RunSettings, plan_of
 from sbeed.cli.train import faults, new_run
 
@@ -63,6 +64,10 @@ class Fit:
     """Directory of the run; it must be empty or not exist."""
     plan: Annotated[FitFlags, tyro.conf.OmitArgPrefixes]
     settings: Any  # flags of the algorithm's own (`fit_command`)
+    quiet: bool = False
+    """Print nothing before the final scores."""
+    verbose: bool = False
+    """Print a line for each evaluation on a terminal too, with all numbers of the updates."""
 
     def __call__(self) -> int:
         with complaints(ValueError):
@@ -75,7 +80,6 @@ class Fit:
 
         from sbeed.agents.registry import find
         from sbeed.storage.datasets import load_dataset
-        from sbeed.training.progress_bar import progress_bar
         from sbeed.training.run import in_rounds, make_trainer
         from sbeed.training.session import record
 
@@ -87,8 +91,9 @@ class Fit:
             task = dataset.task(spec.env or None)
             trainer = make_trainer(spec, task, seeds=plan.seeds, dataset=dataset)
         spec = replace(spec, steps=in_rounds(spec.steps, trainer.config), data=trainer.data)
-        with contextlib.closing(trainer), faults(), progress_bar(trainer, spec.steps) as show:
-            return record(run, spec, trainer, task, on_progress=lambda _: show())
+        saying = told(spec, trainer, quiet=self.quiet, verbose=self.verbose)
+        with contextlib.closing(trainer), faults(), saying as hearing:
+            return record(run, spec, trainer, task, on_progress=hearing.progress, on_rows=hearing.rows)
 
 
 def fit_command(agent: str, preset: str) -> type[Fit]:

@@ -31,6 +31,12 @@ def switches(kind: type) -> set[str]:
     return {name for name, hint in get_type_hints(kind).items() if hint is bool}
 
 
+def whole_fields(*kinds: type) -> set[str]:
+    """The fields of these classes that hold whole numbers."""
+    wholes = (int, int | None, tuple[int, ...])
+    return {f.name for kind in kinds for f in fields(kind) if get_type_hints(kind)[f.name] in wholes}
+
+
 def spell_out(args: Sequence[str], switches: Collection[str]) -> list[str]:
     """Replace --squash and --no-squash by --squash True and --squash False.
 

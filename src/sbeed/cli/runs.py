@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from sbeed.cli.console import ENVIRONMENT_FAULT, complaints, require
-from sbeed.storage.run_dir import METRICS, read_rows, saved_models
+from sbeed.storage.run_dir import CONFIG, METRICS, is_run, read_config, read_rows, saved_models
 from sbeed.storage.safe_write import new_file
 
 if TYPE_CHECKING:
@@ -106,12 +106,19 @@ class Plot:
             require("runs", ours, f"'{name}' has a {METRICS} that sbeed did not write")
             played = all("return" in row for row in some)
             require("runs", played, f"'{name}' has no returns: it was never evaluated (sbeed fit --eval-env)")
+        with complaints(OSError, ValueError):
+            fitted = [name for name in rows if _is_fitted(Path(name))]
         from sbeed.reporting import plots
 
         with complaints(OSError):
-            plots.save_as(plots.learning_curves(rows), self.out)
+            plots.save_as(plots.learning_curves(rows, fitted=fitted), self.out)
         print(self.out)
         return 0
+
+
+def _is_fitted(run: Path) -> bool:
+    """True for a run that learned from a dataset."""
+    return is_run(run) and bool(read_config(run / CONFIG).get("data"))
 
 
 def _models(run: Path) -> list[Path]:

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, make_dataclass
+from dataclasses import dataclass, make_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
@@ -11,6 +11,7 @@ import tyro
 from sbeed.agents.configs import config_of
 from sbeed.cli.console import DIVERGED, ENVIRONMENT_FAULT, complaints, require
 from sbeed.cli.flags import flags_of, given
+from sbeed.cli.lines import told
 from sbeed.cli.plan import Plan, RunSettings, plan_of, told_by_flag
 
 if TYPE_CHECKING:
@@ -61,6 +62,11 @@ class Asking:
 class Train(Asking):
     """Train agents; writes their final models, config.yaml, metrics.jsonl, TensorBoard events and a learning curve."""
 
+    quiet: bool = False
+    """Print nothing before the final scores."""
+    verbose: bool = False
+    """Print a line for each evaluation on a terminal too, with all numbers of the updates."""
+
     def __call__(self) -> int:
         plan = self.merged()
         return new_run(self.out, lambda run: self._record(run, plan))
@@ -70,7 +76,6 @@ class Train(Asking):
         from jax.errors import JaxRuntimeError
 
         from sbeed.envs.task import read_task
-        from sbeed.training.progress_bar import progress_bar
         from sbeed.training.run import make_trainer
         from sbeed.training.session import record
 
@@ -79,9 +84,12 @@ class Train(Asking):
         with faults(), self.complaints(*wrong):  # the first reset is made here
             self.check_env(spec.env)
             task = read_task(spec.env, spec.noise)
+            if unversioned(spec.env, task.spec.name):  # named from here on, so that one warning is enough
+                spec, task = replace(spec, env=task.spec.name), task._replace(name=task.spec.name)
             trainer = make_trainer(spec, task, seeds=plan.seeds, workers=self.workers)
-        with contextlib.closing(trainer), faults(), progress_bar(trainer, spec.steps) as show:
-            return record(run, spec, trainer, task, on_progress=lambda _: show())
+        saying = told(spec, trainer, quiet=self.quiet, verbose=self.verbose)
+        with contextlib.closing(trainer), faults(), saying as hearing:
+            return record(run, spec, trainer, task, on_progress=hearing.progress, on_rows=hearing.rows)
 
 
 @dataclass(frozen=True)
@@ -144,6 +152,11 @@ def new_run(out: Path, fill: "Callable[[RunDir], list[Row]]") -> int:
     print_scores(rows)
     print(out)
     return 0
+
+
+def unversioned(asked: str, made: str) -> bool:
+    """True for a name such as HalfCheetah, for which Gymnasium makes HalfCheetah-v5 with a warning."""
+    return made.rpartition("-v")[0] == asked
 
 
 def check_workers(workers: int) -> None:

@@ -2,6 +2,8 @@
 
 import difflib
 import math
+import sys
+import warnings
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -14,6 +16,7 @@ from sbeed.envs.base import EnvironmentFault
 from sbeed.envs.statistics import check_statistics
 from sbeed.types import EnvSpec
 
+_HEARD: set[str] = set()  # warnings of MuJoCo
 _LARGEST = float(np.finfo(np.float32).max)  # rewards are kept as float32, where a larger one is infinite
 
 
@@ -30,7 +33,9 @@ def make_gym(name: str, *, time_limit: bool = True, render_mode: str | None = No
         # The checker wraps every step to look at the first two; GymEnv looks at all of them.
         limit = None if time_limit else -1
         drawn = {} if render_mode is None else {"render_mode": render_mode}  # which not every environment takes
-        return gymnasium.make(name, disable_env_checker=True, max_episode_steps=limit, **drawn)
+        made = gymnasium.make(name, disable_env_checker=True, max_episode_steps=limit, **drawn)
+        _hear_mujoco()
+        return made
     except gymnasium.error.DependencyNotInstalled:
         raise
     except gymnasium.error.Error as error:
@@ -38,6 +43,21 @@ def make_gym(name: str, *, time_limit: bool = True, render_mode: str | None = No
         close = difflib.get_close_matches(name.lower(), by_lower_case, n=3)
         hint = f"did you mean {', '.join(by_lower_case[key] for key in close)}?" if close else "no known id comes close"
         raise ValueError(f"{name!r} is not a Gymnasium environment id: {hint} ({error})") from error
+
+
+def _hear_mujoco() -> None:
+    """Let MuJoCo's warnings be Python's: each comes once, and no MUJOCO_LOG.TXT is left in the current folder."""
+    mujoco = sys.modules.get("mujoco")
+    if mujoco is not None:
+        mujoco.set_mju_user_warning(_warn_of_mujoco)
+
+
+def _warn_of_mujoco(message: str) -> None:
+    """The message without its time, so that the same warning at another time is the same."""
+    kind = message.partition(" Time = ")[0]
+    if kind not in _HEARD:
+        _HEARD.add(kind)
+        warnings.warn(f"MuJoCo: {kind} (said once)", RuntimeWarning, stacklevel=2)
 
 
 class GymEnv:

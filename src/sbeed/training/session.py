@@ -23,7 +23,7 @@ from sbeed.storage.safe_write import write_file
 from sbeed.storage.tensor_folder import MODEL
 from sbeed.storage.tensors import DamagedModel
 from sbeed.training.interrupt import interruptible
-from sbeed.training.loop import OnProgress, goes_on, ignore, run_loop
+from sbeed.training.loop import OnProgress, OnRows, goes_on, ignore, run_loop
 from sbeed.training.progress_bar import progress_bar as show_progress
 from sbeed.training.run import RunSpec, make_trainer
 from sbeed.training.trainer import Trainer
@@ -47,6 +47,7 @@ def record(
     earlier: int = 0,
     past: Past | None = None,
     on_progress: OnProgress = ignore,
+    on_rows: OnRows = ignore,
 ) -> list[Row]:
     """Let a trainer take the run's steps and leave settings, rows, events, checkpoints, models and the curve.
 
@@ -63,7 +64,12 @@ def record(
         warnings.warn(f"{given_up}: this is no more the run that was never stopped", RuntimeWarning, stacklevel=3)
     checkpoint_every = spec.checkpoint_every if trainer.replayable else 0
     kept = f"what was learned until then lies in '{run.path}'"
-    with interruptible(kept) as interrupted, _last_checkpoint_named(run), explained_disk_errors("more", run.path):
+    again = _how_to_go_on(run.path, spec, trainer, past) if checkpoint_every else ""
+    with (
+        interruptible(kept, again) as interrupted,
+        _last_checkpoint_named(run),
+        explained_disk_errors("more", run.path),
+    ):
         if not run.goes_on:
             run.begin(settings_of(spec, trainer, past.first))
         # Later checkpoints go before the rows that they count on.
@@ -77,6 +83,7 @@ def record(
 
         def append(rows: list[Row]) -> None:
             run.append([{**row, "restarts": len(past.restarts)} for row in rows] if past.restarts else rows)
+            on_rows(rows)
 
         if store is not None and not steps_of(run.path):  # from now on there is always one
             _save(store, trainer, past)
@@ -93,12 +100,18 @@ def record(
             seconds=past.seconds,
         )
         rows = run_dir.read_rows(run.path)
-        _draw_curve(run.path, rows)
+        _draw_curve(run.path, rows, fitted=trainer.data is not None)
         for i, seed in enumerate(trainer.seeds):  # last: with them the run is finished
             if i not in trainer.diverged:
                 card = ModelCard(trainer.agent.name, task, spec.preset, trainer.config, seed, earlier + trainer.step)
                 save_model(run.model(seed), card, trainer.member(i))
     return rows
+
+
+def _how_to_go_on(path: Path, spec: RunSpec, trainer: Trainer, past: Past) -> str:
+    if "env" not in settings_of(spec, trainer, past.first):
+        return f"learn(..., out='{path}', resume=True) goes on"
+    return f"`sbeed resume {path}{' --data DIR' if spec.data else ''}` goes on"
 
 
 def _save(store: Checkpoints, trainer: Trainer, past: Past) -> None:
@@ -123,7 +136,7 @@ def _last_checkpoint_named(run: RunDir) -> Iterator[None]:
         raise
 
 
-def _draw_curve(out: Path, rows: list[Row]) -> None:
+def _draw_curve(out: Path, rows: list[Row], fitted: bool) -> None:
     if not any("return" in row for row in rows):  # nothing was played
         return
     if find_spec("matplotlib") is None:
@@ -131,7 +144,8 @@ def _draw_curve(out: Path, rows: list[Row]) -> None:
         return
     from sbeed.reporting import plots
 
-    picture = plots.picture(plots.learning_curves({out.resolve().name: rows}), "png")
+    name = out.resolve().name
+    picture = plots.picture(plots.learning_curves({name: rows}, fitted=[name] if fitted else []), "png")
     with explained_disk_errors(run_dir.CURVE, out, len(picture)):
         write_file(out / run_dir.CURVE, picture)
 
@@ -269,6 +283,7 @@ def go_on(
     data: str | Path | None = None,
     progress_bar: bool = False,
     on_progress: OnProgress = ignore,
+    on_rows: OnRows = ignore,
 ) -> list[Row]:
     """`resume` of a directory that is ours already."""
     spec, seeds = read_settings(run.path)
@@ -293,7 +308,7 @@ def go_on(
             show()
             return on_progress(trainer)
 
-        return record(run, spec, trainer, task, past=past, on_progress=hear)
+        return record(run, spec, trainer, task, past=past, on_progress=hear, on_rows=on_rows)
 
 
 def resume(
