@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo theory results bench bench-learning bench-baselines bench-offline bench-reliability test test-browser test-sb3 install lint types imports pytest lock wheel clean
+.PHONY: demo theory results bench bench-learning bench-baselines bench-offline bench-reliability test test-browser test-sb3 generated install lint types imports pytest lock wheel clean
 
 # Pendulum from nothing to solved; small networks suffice for it.
 demo: install
@@ -66,6 +66,11 @@ test-browser: install
 
 test-sb3: .venv-sb3/.installed
 	.venv-sb3/bin/python -m pytest tests/bridge
+
+# What is written from the configs, the presets and the table of other libraries' names; tests say if it is not current.
+generated: install
+	@for tool in settings presets migration; do $(BIN)/python -m tools.write_$$tool; done
+	@$(BIN)/ruff format --quiet src/sbeed
 
 install: .venv/.installed
 

@@ -1,13 +1,18 @@
 """The command line on a user's first day: what it prints off a terminal, what it accepts, and what it answers."""
 
 import signal
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 
 import gymnasium
 import numpy as np
 import pytest
+from tools import write_presets
 
 from sbeed import SBEED, cli
+from sbeed.cli.preset_values import VALUES
 from sbeed.collect import video
 from sbeed.envs.gym import make_gym
 from sbeed.reporting import plots
@@ -154,3 +159,102 @@ def test_fitted_runs_have_a_panel_of_their_own():
     rows = [{"env": "Pendulum-v1", "seed": 0, "step": step, "return": -1.0} for step in (10, 20)]
     figure = plots.learning_curves({"trained": rows, "fitted": rows}, fitted=["fitted"])
     assert [axes.get_xlabel() for axes in figure.axes] == ["environment steps", "updates"]
+
+
+# ------------------------------------------------------------------------------------------------- help
+
+
+def test_help_has_the_essentials_first_with_the_presets_values(capsys):
+    code, out, _ = _run(capsys, "train", "--help")
+    assert code == 0
+    lines = out.splitlines()
+    assert len(lines) < 60
+    assert max(len(line) for line in lines) <= 100
+    assert lines[2].startswith("  --env NAME")
+    assert "(default: 128 128; 64 64 for discrete actions)" in " ".join(out.split())
+    assert "--trace 0.5" in out
+    _, paper, _ = _run(capsys, "train", "--preset", "paper", "--help")
+    assert "--trace 0.97" in paper
+    _, everything, _ = _run(capsys, "train", "--help-all")
+    assert "weight of later steps of a target" in " ".join(everything.replace("│", " ").split())
+    assert "(default: 0.005)" in everything  # of --slow-rate
+
+
+def test_help_is_free_of_jax():
+    probe = "import sys, sbeed.cli\ntry: sbeed.cli.main(['train', '--help'])\nfinally: assert 'jax' not in sys.modules"
+    subprocess.run([sys.executable, "-c", probe], check=True, capture_output=True)
+
+
+def test_the_presets_values_are_current():
+    assert VALUES == write_presets.values(), "run: make generated"
+
+
+# ------------------------------------------------------------------------------------------------- environments
+
+OWN = """
+import gymnasium
+
+class Halved(gymnasium.RewardWrapper):
+    def reward(self, reward):
+        return reward / 2
+
+gymnasium.register("Own-v0", lambda g=10.0: gymnasium.make("Pendulum-v1", g=g))
+"""
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A current folder with a module in it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "own_first_day.py").write_text(OWN)
+    yield tmp_path
+    sys.modules.pop("own_first_day", None)
+    gymnasium.registry.pop("Own-v0", None)
+
+
+@pytest.mark.usefixtures("here")
+def test_a_module_of_the_current_folder_arguments_and_wrappers(capsys):
+    asked = ["--env", "own_first_day:Own-v0", "--env-kwargs", "g=0.0", "--wrapper", "own_first_day:Halved"]
+    code, _, err = _run(capsys, "train", *asked, "--steps", 24, *FEW, "--out", "run")
+    assert (code, err) == (0, "")
+    _, with_both, _ = _run(capsys, "eval", "run", *asked, "--episodes", 1)
+    _, without, _ = _run(capsys, "eval", "run", *asked[:4], "--episodes", 1)
+    value = lambda out: float(out.split()[1])
+    assert value(without) == pytest.approx(2 * value(with_both), abs=0.2)
+    assert run_dir.read_rows("run")[-1]["return"] == pytest.approx(value(with_both), abs=0.1)
+    code, _, err = _run(capsys, "resume", "run", *asked)
+    assert (code, err) == (0, "")
+    code, _, err = _run(capsys, "resume", "run")
+    assert code == 2
+    assert "named with --env-kwargs or --wrapper is named again" in err
+
+
+@pytest.mark.usefixtures("here")
+def test_no_file_makes_the_current_folder_a_place_for_modules(capsys):
+    before = list(sys.path)
+    Path("own.yaml").write_text("env: own_first_day:Own-v0")
+    code, _, err = _run(capsys, "train", "--config", "own.yaml", "--out", "run")
+    assert code == 2
+    assert "would import a module" in err
+    assert sys.path == before
+    assert "own_first_day" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (["--env-kwargs", "g"], "expected key=value, got 'g'"),
+        (["--env-kwargs", "weight=3"], "Pendulum-v1 cannot be made with them"),
+        (["--wrapper", "Halved"], "expected module:Name, got 'Halved'"),
+        (["--wrapper", "nowhere_at_all:Halved"], "nowhere_at_all:Halved cannot be imported"),
+        (["--wrapper", "math:sin"], "wrapper: "),
+        (["--env", "jax:pendulum", "--env-kwargs", "g=1"], "jax:pendulum takes no arguments"),
+    ],
+)
+@pytest.mark.usefixtures("here")
+def test_wrong_arguments_and_wrappers_are_one_line(capsys, asked, words):
+    code, out, err = _run(capsys, "train", "--env", "Pendulum-v1", *asked, "--out", "run")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert words in err
+    assert not Path("run").exists()

@@ -27,7 +27,8 @@ def test_a_wrapper_with_running_statistics_is_refused(kind):
 def test_inside_other_wrappers_and_inside_vectors():
     env = wrappers.ClipReward(wrappers.NormalizeObservation(gymnasium.make("Pendulum-v1")), -1, 1)
     inside = gymnasium.vector.SyncVectorEnv([lambda: wrappers.NormalizeReward(gymnasium.make("Pendulum-v1"))])
-    by_name = gymnasium.make_vec("Pendulum-v1", 2, vectorization_mode="async", wrappers=[wrappers.NormalizeReward])
+    asked = {"vectorization_mode": "async", "vector_kwargs": {"context": "spawn"}}
+    by_name = gymnasium.make_vec("Pendulum-v1", 2, wrappers=[wrappers.NormalizeReward], **asked)
     for wrapped in (env, inside, by_name):
         with pytest.raises(ValueError, match="keeps statistics"):
             SBEED("MlpPolicy", wrapped, **TINY)

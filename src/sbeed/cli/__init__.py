@@ -22,10 +22,11 @@ from sbeed.cli.inspect import Inspect
 from sbeed.cli.plan import RunSettings, check_flags, chosen, read_file
 from sbeed.cli.report import Report
 from sbeed.cli.runs import Eval, Plot, Video
+from sbeed.cli.short_help import train_help
 from sbeed.cli.theory import Theory
 from sbeed.cli.train import Resume, Train, with_flags_of
 from sbeed.cli.tune import Tune
-from sbeed.cli.words import hint, whole_numbers
+from sbeed.cli.words import hint, names_a_module, whole_numbers
 from sbeed.training.interrupt import Terminated
 
 DESCRIPTION = "SBEED: reinforcement learning that solves the smoothed Bellman equation as an optimisation problem."
@@ -86,6 +87,12 @@ def _parse(args: list[str]) -> Callable[[], int]:
     agent, preset = chosen(args, file)
     if asks:
         check_flags(agent, preset, args)
+    if args[:1] == ["train"] and {"-h", "--help"} & set(args):
+        print(train_help(agent, preset))
+        sys.exit(0)
+    args = ["--help" if arg == "--help-all" else arg for arg in args]
+    if names_a_module(args):  # at the end: nothing in the current folder takes another module's place
+        sys.path.append(os.getcwd())
     form = config_of(agent, preset)
     args = whole_numbers(spell_out(args, switches(form)), COUNTS | whole_fields(form))
     commands: dict[str, Callable[..., Any]] = {

@@ -2,6 +2,7 @@
 
 import contextlib
 from dataclasses import dataclass, field, make_dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -10,7 +11,7 @@ import tyro
 from sbeed.agents.configs import FORMS, config_of
 from sbeed.agents.knobs import knob
 from sbeed.cli.console import complaints
-from sbeed.cli.flags import flags_of, given
+from sbeed.cli.flags import flags_of, given, own_default, preset_value
 from sbeed.cli.lines import told
 from sbeed.cli.plan import Plan, RunSettings, plan_of
 from sbeed.cli.train import faults, new_run
@@ -51,7 +52,9 @@ class FitSettings:
 if TYPE_CHECKING:
     FitFlags: TypeAlias = Any
 else:
-    FitFlags = flags_of(FitSettings, "How to learn, for how long, and how often to evaluate.", show_defaults=True)
+    FitFlags = flags_of(
+        FitSettings, "How to learn, for how long, and how often to evaluate.", default=own_default(FitSettings)
+    )
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,7 @@ class Fit:
 def fit_command(agent: str, preset: str) -> type[Fit]:
     """Extend `Fit` by the flags of that algorithm's preset."""
     about = f"Settings of {agent}; the preset gives those that are left out."
-    flags = flags_of(config_of(agent, preset), about, show_defaults=False)
+    shown = preset or ("offline" if agent == "sbeed" else "default")
+    flags = flags_of(config_of(agent, preset), about, default=partial(preset_value, agent, shown))
     settings = ("settings", Annotated[flags, tyro.conf.OmitArgPrefixes])
     return make_dataclass("Fit", [settings], bases=(Fit,), frozen=True, namespace={"__doc__": Fit.__doc__})

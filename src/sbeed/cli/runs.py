@@ -1,7 +1,7 @@
 """`sbeed eval`, `sbeed video`, `sbeed plot`: commands on a run's directory or a saved model."""
 
 import json as json_module
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from sbeed.cli.console import ENVIRONMENT_FAULT, complaints, require
+from sbeed.cli.train import EnvKwargs, Wrappers, named_env
 from sbeed.storage.run_dir import CONFIG, METRICS, is_run, read_config, read_rows, saved_models
 from sbeed.storage.safe_write import new_file
 
@@ -28,6 +29,10 @@ class Eval:
     """Episodes of each model, at least 1."""
     env: str | None = None
     """Where to play, if not in the environment that the model names."""
+    env_kwargs: EnvKwargs = ()
+    """Arguments of that environment, as key=value: with --env."""
+    wrapper: Wrappers = ()
+    """Wrappers around that environment, as module:Name, the first one innermost: with --env."""
     json: bool = False
     """Print mean_return, std_return, returns and lengths as JSON."""
 
@@ -37,7 +42,7 @@ class Eval:
         returns: list[float] = []
         lengths: list[int] = []
         for model in found:
-            with _playing(model, self.env) as agent:
+            with _playing(model, self.env, self.env_kwargs, self.wrapper) as agent:
                 score = agent.evaluate(self.episodes)
             returns += score.returns
             lengths += score.lengths
@@ -127,7 +132,9 @@ def _models(run: Path) -> list[Path]:
 
 
 @contextmanager
-def _playing(model: Path, env: str | None) -> "Iterator[Algorithm]":
+def _playing(
+    model: Path, env: str | None, arguments: Sequence[str] = (), wrappers: Sequence[str] = ()
+) -> "Iterator[Algorithm]":
     """Load a saved agent for the block; report in one line what goes wrong there."""
     from gymnasium.error import Error as GymnasiumError
 
@@ -138,6 +145,6 @@ def _playing(model: Path, env: str | None) -> "Iterator[Algorithm]":
         complaints(EnvironmentFault, code=ENVIRONMENT_FAULT),
         complaints(ValueError, OSError, GymnasiumError, ImportError),
     ):
-        agent = Algorithm.load(model, env=env)
+        agent = Algorithm.load(model, env=None if env is None else named_env(env, arguments, wrappers))
         yield agent
         agent.close()

@@ -1,8 +1,9 @@
 """`sbeed train` and `sbeed resume`: every setting is a flag, and a key of a YAML or JSON file."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, make_dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
@@ -10,18 +11,24 @@ import tyro
 
 from sbeed.agents.configs import config_of
 from sbeed.cli.console import DIVERGED, ENVIRONMENT_FAULT, complaints, require
-from sbeed.cli.flags import flags_of, given
+from sbeed.cli.flags import flags_of, given, own_default, preset_value
 from sbeed.cli.lines import told
 from sbeed.cli.plan import Plan, RunSettings, plan_of, told_by_flag
 
 if TYPE_CHECKING:
+    from sbeed.envs.maker import EnvMaker
     from sbeed.storage.run_dir import Row, RunDir
+
+EnvKwargs: TypeAlias = Annotated[tuple[str, ...], tyro.conf.arg(metavar="KEY=VALUE ...", help_behavior_hint="")]
+Wrappers: TypeAlias = Annotated[tuple[str, ...], tyro.conf.arg(metavar="MODULE:NAME ...", help_behavior_hint="")]
 
 
 if TYPE_CHECKING:
     PlanFlags: TypeAlias = Any
 else:
-    PlanFlags = flags_of(RunSettings, "What to train, for how long, and how often to evaluate.", show_defaults=True)
+    PlanFlags = flags_of(
+        RunSettings, "What to train, for how long, and how often to evaluate.", default=own_default(RunSettings)
+    )
 
 
 @dataclass(frozen=True)
@@ -62,6 +69,10 @@ class Asking:
 class Train(Asking):
     """Train agents; writes their final models, config.yaml, metrics.jsonl, TensorBoard events and a learning curve."""
 
+    env_kwargs: EnvKwargs = ()
+    """Arguments of the environment, as key=value; `sbeed resume` and `eval` are given them again."""
+    wrapper: Wrappers = ()
+    """Wrappers around the environment, as module:Name, the first one innermost."""
     quiet: bool = False
     """Print nothing before the final scores."""
     verbose: bool = False
@@ -75,6 +86,7 @@ class Train(Asking):
         from gymnasium.error import Error as GymnasiumError
         from jax.errors import JaxRuntimeError
 
+        from sbeed.envs.maker import EnvMaker
         from sbeed.envs.task import read_task
         from sbeed.training.run import make_trainer
         from sbeed.training.session import record
@@ -83,10 +95,14 @@ class Train(Asking):
         wrong = (ValueError, GymnasiumError, ImportError, JaxRuntimeError)  # the last: out of memory
         with faults(), self.complaints(*wrong):  # the first reset is made here
             self.check_env(spec.env)
-            task = read_task(spec.env, spec.noise)
-            if unversioned(spec.env, task.spec.name):  # named from here on, so that one warning is enough
+            env = named_env(spec.env, self.env_kwargs, self.wrapper)
+            task = read_task(env, spec.noise)
+            if (
+                unversioned(spec.env, task.spec.name) and task.name is not None
+            ):  # named from here on, so that one warning is enough
                 spec, task = replace(spec, env=task.spec.name), task._replace(name=task.spec.name)
-            trainer = make_trainer(spec, task, seeds=plan.seeds, workers=self.workers)
+            maker = env if isinstance(env, EnvMaker) else None
+            trainer = make_trainer(spec, task, seeds=plan.seeds, workers=self.workers, env=maker)
         saying = told(spec, trainer, quiet=self.quiet, verbose=self.verbose)
         with contextlib.closing(trainer), faults(), saying as hearing:
             return record(run, spec, trainer, task, on_progress=hearing.progress, on_rows=hearing.rows)
@@ -102,6 +118,10 @@ class Resume:
     """Step of the checkpoint to continue from, if not the newest; later checkpoints are removed."""
     env: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = None
     """Name of the environment, needed only if the name imports a module: no file may cause an import."""
+    env_kwargs: EnvKwargs = ()
+    """Arguments of the environment, if it was begun with some: with --env."""
+    wrapper: Wrappers = ()
+    """Wrappers around the environment, if it was begun with some: with --env."""
     workers: int = 0
     """Processes that step the environments; 0: this process does. More speed up slow environments and use memory."""
     restart_episodes: bool = False
@@ -120,17 +140,19 @@ class Resume:
             from gymnasium.error import Error as GymnasiumError
 
             from sbeed.collect.actor import Unrepeatable
+            from sbeed.envs.maker import EnvMaker
             from sbeed.training.session import go_on, is_finished, read_settings
 
             with faults(), complaints(ValueError, GymnasiumError, ImportError, Unrepeatable):
-                spec, seeds = read_settings(self.run)
+                env = None if self.env is None else named_env(self.env, self.env_kwargs, self.wrapper)
+                spec, seeds = read_settings(self.run, env if isinstance(env, EnvMaker) else None)
                 if self.start is None and is_finished(self.run, seeds, spec.steps, spec.steps):
                     print(f"'{self.run}' is finished: there is nothing left to do")
                     return 0
                 rows = go_on(
                     run,
                     at=self.start,
-                    env=self.env,
+                    env=env,
                     workers=self.workers,
                     restart_episodes=self.restart_episodes,
                     data=self.data,
@@ -152,6 +174,13 @@ def new_run(out: Path, fill: "Callable[[RunDir], list[Row]]") -> int:
     print_scores(rows)
     print(out)
     return 0
+
+
+def named_env(name: str, arguments: Sequence[str], wrappers: Sequence[str]) -> "str | EnvMaker":
+    """The environment that the user named: its name, or what makes it with its arguments and wrappers."""
+    from sbeed.envs.maker import read_maker
+
+    return read_maker(name, arguments, wrappers) if arguments or wrappers else name
 
 
 def unversioned(asked: str, made: str) -> bool:
@@ -189,7 +218,7 @@ def with_flags_of(agent: str, preset: str, command: type[Asking], file: Mapping[
     flags = flags_of(
         config_of(agent, preset),
         f"Settings of {agent}; as keys of a file they have underscores. The preset gives those that are left out.",
-        show_defaults=False,
+        default=partial(preset_value, agent, preset),
     )
     settings = ("settings", Annotated[flags, tyro.conf.OmitArgPrefixes])
     more = {"__doc__": command.__doc__, "file": file}

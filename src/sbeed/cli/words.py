@@ -23,6 +23,18 @@ def whole_numbers(args: Sequence[str], names: Collection[str]) -> list[str]:
     return written
 
 
+def names_a_module(args: Sequence[str]) -> bool:
+    """True if the user typed an environment or a wrapper that is in a module: module:Name."""
+    flag = ""
+    for arg in args:
+        name, equals, value = arg.partition("=")
+        flag = name if arg.startswith("--") else flag
+        text = value if equals and arg.startswith("--") else arg
+        if flag in ("--env", "--eval-env", "--wrapper") and ":" in text and not text.startswith("jax:"):
+            return True
+    return False
+
+
 def hint(args: Sequence[str], commands: Iterable[str], fields: Collection[str]) -> str | None:
     """One sentence on a word that the parser refused, if it is known elsewhere or close to one of ours."""
     if args and not args[0].startswith("-") and args[0] not in (commands := list(commands)):

@@ -20,11 +20,11 @@ _HEARD: set[str] = set()  # warnings of MuJoCo
 _LARGEST = float(np.finfo(np.float32).max)  # rewards are kept as float32, where a larger one is infinite
 
 
-def make_gym(name: str, *, time_limit: bool = True, render_mode: str | None = None) -> gymnasium.Env:
+def make_gym(name: str, *, time_limit: bool = True, render_mode: str | None = None, **arguments: Any) -> gymnasium.Env:
     """`gymnasium.make`, except that an unknown id is a ValueError with the ids that come close.
 
     A name such as module:Name-v0 imports the module: one from a file goes through `envs.task.check_imports_nothing`
-    first. time_limit: whether episodes are cut where the registration says.
+    first. time_limit: whether episodes are cut where the registration says. arguments: of the environment itself.
     """
     module, colon, _ = name.rpartition(":")
     if colon and not all(part.isidentifier() for part in module.split(".")):
@@ -33,7 +33,7 @@ def make_gym(name: str, *, time_limit: bool = True, render_mode: str | None = No
         # The checker wraps every step to look at the first two; GymEnv looks at all of them.
         limit = None if time_limit else -1
         drawn = {} if render_mode is None else {"render_mode": render_mode}  # which not every environment takes
-        made = gymnasium.make(name, disable_env_checker=True, max_episode_steps=limit, **drawn)
+        made = gymnasium.make(name, disable_env_checker=True, max_episode_steps=limit, **drawn, **arguments)
         _hear_mujoco()
         return made
     except gymnasium.error.DependencyNotInstalled:

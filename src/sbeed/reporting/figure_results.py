@@ -22,6 +22,7 @@ class RunResult(NamedTuple):
     machine: str = ""  # that it ended on; as all that follows, of a population for all its members
     whole_seconds: float | None = None  # from its beginning to its end
     versions: str = ""  # of the packages that it ended with
+    films: tuple[str, ...] = ()  # files in its folder
 
     @property
     def over(self) -> bool:
@@ -57,6 +58,7 @@ class FigureResults(NamedTuple):
     facts: Mapping[str, str]  # scale, executor, machine
     versions: Mapping[str, Any]  # of packages
     seconds: float | None
+    place: str = "runs"  # where in its folder the runs lie
 
     @property
     def runs(self) -> list[RunResult]:

@@ -16,7 +16,6 @@ from typing import Any
 from urllib.parse import quote
 
 from sbeed.reporting import summary, svg, theory_section
-from sbeed.reporting.figure_folder import RUNS
 from sbeed.reporting.figure_results import FigureResults, PanelResults, Results, RunResult
 from sbeed.reporting.html_tables import table, titled
 from sbeed.reporting.markup import Markup, element, joined
@@ -85,7 +84,7 @@ def _figure(figure: FigureResults, i: int, at: Path) -> Markup:
         *(_finals(panel, svg.styles(figure.order(panel))) for panel in figure.panels),
         *_comparisons(figure),
         element("h3", "Runs"),
-        *(_runs(panel, figure.path, at) for panel in figure.panels),
+        *(_runs(panel, figure.path / figure.place, at) for panel in figure.panels),
         element("h3", "Configs"),
         *(_config(panel, label) for panel in figure.panels for label in panel.labels),
         _versions(figure, runs),
@@ -298,8 +297,8 @@ def _took(run: RunResult) -> str:
 def _links(run: RunResult, folder: Path, at: Path) -> Markup:
     if not run.config:
         return joined("not begun")
-    place = os.path.relpath(folder / RUNS / run.id, at)
-    files = [(METRICS, "rows")] * bool(run.curves) + [(CONFIG, "config")]
+    place = os.path.relpath(folder / run.id, at)
+    files = [(METRICS, "rows")] * bool(run.curves) + [(CONFIG, "config"), *((film, film) for film in run.films)]
     links = [element("a", words, href="./" + quote(f"{place}/{name}")) for name, words in files]
     return joined(links[0], *(joined(", ", link) for link in links[1:]))
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from sbeed.agents.configs import check_names
 from sbeed.agents.knobs import plain_fields, whole_number, with_fields
 from sbeed.envs.base import EnvironmentFault
+from sbeed.envs.maker import EnvMaker
 from sbeed.envs.task import Task, check_imports_nothing, read_task
 from sbeed.storage import run_dir
 from sbeed.storage.checkpoints import Checkpoint, Checkpoints, steps_of
@@ -110,7 +111,7 @@ def record(
 
 def _how_to_go_on(path: Path, spec: RunSpec, trainer: Trainer, past: Past) -> str:
     if "env" not in settings_of(spec, trainer, past.first):
-        return f"learn(..., out='{path}', resume=True) goes on"
+        return f"learn(..., out='{path}', resume=True) goes on, or `sbeed resume {path}` with --env and its arguments"
     return f"`sbeed resume {path}{' --data DIR' if spec.data else ''}` goes on"
 
 
@@ -162,13 +163,20 @@ def settings_of(spec: RunSpec, trainer: Trainer, first_step: int) -> dict[str, A
     return {**asked, "seed": first, "seeds": members, **plain_fields(trainer.config)}
 
 
-def read_settings(path: Path) -> tuple[RunSpec, range]:
-    """What a run's config.yaml asks for, and its seeds."""
+def read_settings(path: Path, maker: EnvMaker | None = None) -> tuple[RunSpec, range]:
+    """What a run's config.yaml asks for, and its seeds.   maker: its environment, if that is in no file"""
     settings = run_dir.read_config(path / run_dir.CONFIG)
+    if maker is not None:
+        if "env" in settings:
+            raise ValueError(
+                f"env_kwargs: the run's environment is {settings['env']!r}, without arguments and wrappers"
+            )
+        settings["env"] = maker.name
     if "env" not in settings:
         raise ValueError(
             f"'{path}' was begun with an environment, a behaviour or an agent that is in no file: "
-            "only the program that began it can go on, with learn(resume=True)"
+            "only the program that began it can go on, with learn(resume=True); an environment that was named with "
+            "--env-kwargs or --wrapper is named again"
         )
     names = {field.name for field in fields(RunSpec)} - {"fields"}
     asked = {name: settings.pop(name) for name in names & settings.keys()}
@@ -277,7 +285,7 @@ def go_on(
     run: RunDir,
     *,
     at: int | None = None,
-    env: str | None = None,
+    env: str | EnvMaker | None = None,
     workers: int = 0,
     restart_episodes: bool = False,
     data: str | Path | None = None,
@@ -286,18 +294,19 @@ def go_on(
     on_rows: OnRows = ignore,
 ) -> list[Row]:
     """`resume` of a directory that is ours already."""
-    spec, seeds = read_settings(run.path)
+    maker = env if isinstance(env, EnvMaker) else None
+    spec, seeds = read_settings(run.path, maker)
     if at is None and is_finished(run.path, seeds, spec.steps, spec.steps):
         return run_dir.read_rows(run.path)
     if env is None:
         check_imports_nothing(spec.env, "env")
-    elif env != spec.env:
+    elif maker is None and env != spec.env:
         raise ValueError(f"env: the run's is {spec.env!r}, got {env!r}")
     if (data is None) != (spec.data is None):
         raise ValueError(f"data: the run learns from {'an environment' if spec.data is None else 'a dataset: name it'}")
     dataset = None if data is None else load_dataset(data)
-    task = read_task(spec.env, spec.noise) if dataset is None else dataset.task(spec.env or None)
-    made = make_trainer(spec, task, seeds=seeds, workers=workers, dataset=dataset)
+    task = read_task(maker or spec.env, spec.noise) if dataset is None else dataset.task(spec.env or None)
+    made = make_trainer(spec, task, seeds=seeds, workers=workers, dataset=dataset, env=maker)
     with closing(made) as trainer, ExitStack() as stack:
         past = restore(run, trainer, at=at, restart_episodes=restart_episodes)
         show: Callable[[], None] = lambda: None
