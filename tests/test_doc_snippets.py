@@ -46,6 +46,7 @@ def _figure() -> dict:
 SETUPS: dict[tuple[str, int], Callable[[], dict]] = {
     ("README.md", 0): _nothing,
     ("callbacks.md", 0): _nothing,
+    ("callbacks.md", 1): _nothing,
     ("checkpoints.md", 0): _nothing,
     ("checkpoints.md", 1): _trainer,
     ("migration.md", 0): _nothing,

@@ -17,6 +17,7 @@ from sbeed.agents.configs import check_names
 from sbeed.agents.knobs import whole_number
 from sbeed.agents.registry import configured
 from sbeed.bridge.callbacks import listener
+from sbeed.bridge.training_env import training_env
 from sbeed.data.dataset import Dataset
 from sbeed.envs import spaces
 from sbeed.envs.task import Env, OneEnv, Task, check_fits, check_imports_nothing, read_task
@@ -269,6 +270,20 @@ class Algorithm:
         returns = {"train_return": float(np.mean(recent))} if recent else {}
         counted = {"iteration": self._trainer.iteration, "episodes": self._trainer.episodes[0]}
         return {**counted, **returns, **{name: float(x[0]) for name, x in self._trainer.metrics.items()}}
+
+    @property
+    def last_steps(self) -> int:
+        """Steps of the last iteration; updates during `fit`."""
+        return self._trainer.taken if self._trainer else 0
+
+    @property
+    def recent_returns(self) -> list[float]:
+        """Returns of the last training episodes, at most 20, the newest last."""
+        return list(self._trainer.recent[0]) if self._trainer else []
+
+    def get_env(self) -> Any:
+        """The Gymnasium environment, vector or VecEnv that is stepped; of a JAX environment its spaces alone."""
+        return training_env(self._training(), self)
 
     def set_logger(self, logger: Any) -> None:
         """Let this logger have the rows: a `Logger`, or one of Stable-Baselines3."""

@@ -34,6 +34,8 @@ def listener(callback: Any, agent: Any, trainer: Trainer) -> Listener:
     flat = list(_flattened(callback))
     per_step = [_as_object(one) for one in flat if _is_per_step(one)]
     functions = [one for one in flat if not _is_per_step(one)]
+    for function in functions:
+        _call(function, "check", agent)
     return _Listener(functions, _Steps(per_step, Model(agent, trainer)) if per_step else None, agent)
 
 

@@ -42,6 +42,7 @@ class Trainer:
     recent: list[deque[float]]  # each member's last 20 training returns
     by_names: bool  # the names of agent and environment, the config and the seeds are enough to make it again
     data: str | None  # the SHA-256 of the dataset that it learns from, if it does
+    taken: int = 0  # steps of the last iteration
     latest: Transition | None = None  # the last iteration's steps, [members, steps, ...], from `keep_steps` on
 
     def __init__(
@@ -105,6 +106,7 @@ class Trainer:
         which count as the steps, even if fewer were asked for.
         """
         steps, returns, self.latest = self._experience.advance(most)
+        self.taken = steps
         for i, ended in enumerate(returns):
             self.episodes[i] += len(ended)
             self.recent[i].extend(ended)
