@@ -90,10 +90,11 @@ def test_ctrl_c_names_the_command_that_goes_on(capsys, tmp_path):
     agent = SBEED("MlpPolicy", "Pendulum-v1", **TINY)
     stop = lambda agent: signal.raise_signal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt, match="lies in"):
-        agent.learn(80, stop, out=tmp_path / "run", final_episodes=1)
+        agent.learn(80, stop, out=tmp_path / "run", final_episodes=1, evaluate_every=30)
     assert f"; `sbeed resume {tmp_path / 'run'}` goes on\n" in capsys.readouterr().err
-    code, _, _ = _run(capsys, "resume", tmp_path / "run")
+    code, out, _ = _run(capsys, "resume", tmp_path / "run")
     assert code == 0
+    assert [line[:13] for line in out.splitlines()[:-1]] == ["step 32 of 80", "step 64 of 80", "seed 0: retur"]
     mine = SBEED("MlpPolicy", gymnasium.make("Pendulum-v1"), **TINY)
     with pytest.raises(KeyboardInterrupt):
         mine.learn(80, stop, out=tmp_path / "mine", final_episodes=1)

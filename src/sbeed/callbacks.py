@@ -1,4 +1,4 @@
-"""Callbacks for `learn` and `fit`. What they do depends on the agent and their files alone: a resumed run does the same.
+"""Callbacks for `learn` and `fit`. What they do follows from the agent and their files: a resumed run does the same.
 
 agent.learn(1_000_000, [Evaluate("runs/a/best"), StopAt(-150), Video("films")], out="runs/a", resume=True)
 """

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -56,6 +56,25 @@ def plan_line(spec: "RunSpec", trainer: "Trainer") -> str:
     return f"{task}: {spec.agent}, preset {spec.preset}, {seeds}, {spec.steps - trainer.step:,} {unit}"
 
 
+def row_line(row: "Row", goal: int, members: int, numbers: Sequence[str] = ()) -> str:
+    """The line of an evaluation.   numbers: names of the row to show as well"""
+    played = f"return {row['return']:.1f} +- {row['return_std']:.1f}" if "return" in row else "not evaluated"
+    seed = f", seed {row['seed']}" if members > 1 else ""
+    more = "".join(f", {name} {row[name]:.4g}" for name in numbers if row.get(name) is not None)
+    return f"step {row['step']:,} of {goal:,}: {played}{seed}, {_duration(row['seconds'])}{more}"
+
+
+def resumed_lines(goal: int, members: int, quiet: bool) -> Callable[[list["Row"]], None]:
+    """What a resumed run tells of its rows: on a terminal its bar does."""
+
+    def tell(rows: list["Row"]) -> None:
+        for row in rows:
+            if not (row["final"] or quiet or sys.stderr.isatty()):
+                print(row_line(row, goal, members), flush=True)
+
+    return tell
+
+
 class _Lines:
     """Lines on stdout. The plan comes with the time that it will take, as soon as the pace is known."""
 
@@ -78,8 +97,9 @@ class _Lines:
         """Say it once."""
         if not self.planned:
             pace = self.pace()
-            left = (self.goal - self.trainer.step) / pace if pace else 0.0
-            print(f"{self.plan}, about {_duration(left)} at {pace:,.0f} {self.unit}/s", flush=True)
+            left = self.goal - self.trainer.step
+            more = f", about {_duration(left / pace)} at {pace:,.0f} {self.unit}/s" if pace else ""
+            print(self.plan + more, flush=True)
             self.planned = True
 
     def pace(self) -> float:
@@ -91,12 +111,8 @@ class _Lines:
             if row["final"]:  # told at the end
                 continue
             self.say_plan()
-            played = f"return {row['return']:.1f} +- {row['return_std']:.1f}" if "return" in row else "not evaluated"
-            seed = f", seed {row['seed']}" if len(self.trainer.seeds) > 1 else ""
-            line = f"step {row['step']:,} of {self.goal:,}: {played}{seed}, {_duration(row['seconds'])}"
-            if self.verbose:
-                line += "".join(f", {name} {x[0]:.4g}" for name, x in self.trainer.metrics.items())
-            print(line, flush=True)
+            numbers = list(self.trainer.metrics) if self.verbose else []
+            print(row_line(row, self.goal, len(self.trainer.seeds), numbers), flush=True)
 
 
 def _duration(seconds: float) -> str:

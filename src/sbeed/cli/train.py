@@ -12,7 +12,7 @@ import tyro
 from sbeed.agents.configs import config_of
 from sbeed.cli.console import DIVERGED, ENVIRONMENT_FAULT, complaints, require
 from sbeed.cli.flags import flags_of, given, own_default, preset_value
-from sbeed.cli.lines import told
+from sbeed.cli.lines import resumed_lines, told
 from sbeed.cli.plan import Plan, RunSettings, plan_of, told_by_flag
 
 if TYPE_CHECKING:
@@ -128,6 +128,8 @@ class Resume:
     """Drop the unfinished episodes: for an environment that is not deterministic, so that they cannot be replayed."""
     data: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None
     """Directory of the dataset, for a run of `sbeed fit`. A dataset other than the run's is refused."""
+    quiet: bool = False
+    """Print nothing before the final scores."""
 
     def __call__(self) -> int:
         from sbeed.storage.run_dir import RunDir, check_run
@@ -156,7 +158,8 @@ class Resume:
                     workers=self.workers,
                     restart_episodes=self.restart_episodes,
                     data=self.data,
-                    progress_bar=True,
+                    progress_bar=not self.quiet,
+                    on_rows=resumed_lines(spec.steps, len(seeds), self.quiet),
                 )
         print_scores(rows)
         print(self.run)
