@@ -35,6 +35,7 @@ agent = SBEED.load("pendulum")
 | `make_vec_env`, `VecEnv` | accepted; `gymnasium.make_vec` too (processes: `vector_kwargs={"context": "spawn"}`, as a fork of a process with JAX may hang) |
 | `VecNormalize`, `NormalizeObservation`, `NormalizeReward` | leave them out: `normalize_observations=True`, `normalize_rewards=True`; their statistics are the agent's and are saved with it |
 | `Monitor` | works, and is not needed |
+| `get_parameters`, `set_parameters`, `get_env` | the same; names are paths such as `Q/net/net/weights/0` |
 | `logger.configure`, `set_logger` | `agent.set_logger(Logger("log.jsonl"))`, or Stable-Baselines3's own |
 
 ## Settings

@@ -1,7 +1,7 @@
 """The base of the public agents: learn, fit, predict, evaluate, save, load, as Stable-Baselines3 names them."""
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
@@ -16,6 +16,7 @@ from sbeed.agents.base import Agent
 from sbeed.agents.configs import check_names
 from sbeed.agents.knobs import whole_number
 from sbeed.agents.registry import configured
+from sbeed.api.parameters import replaced
 from sbeed.bridge.callbacks import listener
 from sbeed.bridge.training_env import training_env
 from sbeed.data.dataset import Dataset
@@ -25,7 +26,7 @@ from sbeed.envs.vec_env import VecEnv, as_env
 from sbeed.models.host import HostPolicy
 from sbeed.storage.models import ModelCard, load_model, save_model
 from sbeed.storage.run_dir import RunDir
-from sbeed.storage.tensors import DamagedModel
+from sbeed.storage.tensors import DamagedModel, named_tensors
 from sbeed.training.experience import Rule
 from sbeed.training.interrupt import interruptible
 from sbeed.training.logger import Logger
@@ -398,6 +399,21 @@ class Algorithm:
 
     def _learned(self) -> Any:
         return self._state if self._trainer is None else self._trainer.member(0)
+
+    # --------------------------------------------------------------------------------------------- parameters
+
+    def get_parameters(self) -> dict[str, np.ndarray]:
+        """All that was learned, as arrays by name: parameters, optimisers' moments, running scales."""
+        return named_tensors(self._learned())
+
+    def set_parameters(self, parameters: Mapping[str, Any], exact_match: bool = True) -> None:
+        """Replace arrays that `get_parameters` names.   exact_match: all of them must be given"""
+        state = replaced(self._learned(), parameters, exact_match)
+        if self._trainer is None:
+            self._state = state
+            self.__dict__.pop("_loaded_policy", None)
+        else:
+            self._trainer.replace(state)
 
     # --------------------------------------------------------------------------------------------- files
 

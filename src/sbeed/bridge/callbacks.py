@@ -139,6 +139,7 @@ class _Steps:
         return True
 
     def end(self) -> None:
+        self.model.trainer.keep_steps(False)
         for callback in self.callbacks:
             _call(callback, "on_training_end")
 

@@ -55,7 +55,7 @@ class Model:
         self._episode = (0.0, 0) if self.trainer.step == 0 else None
         self._over = self.trainer.episodes[0]
         self._left: list[Locals] = []
-        self.trainer.keep_steps()
+        self.trainer.keep_steps(True)
 
     def steps(self) -> Iterator[Locals]:
         """The steps of the last iteration: `num_timesteps` counts them, and their locals are yielded."""

@@ -43,7 +43,9 @@ class Trainer:
     by_names: bool  # the names of agent and environment, the config and the seeds are enough to make it again
     data: str | None  # the SHA-256 of the dataset that it learns from, if it does
     taken: int = 0  # steps of the last iteration
-    latest: Transition | None = None  # the last iteration's steps, [members, steps, ...], from `keep_steps` on
+    latest: Transition | None = (
+        None  # the last iteration's steps, [members, steps, ...], while `keep_steps` asks for them
+    )
 
     def __init__(
         self,
@@ -112,9 +114,9 @@ class Trainer:
             self.recent[i].extend(ended)
         return steps
 
-    def keep_steps(self) -> None:
-        """From now on each iteration's steps are in `latest`, at the price of reading them back from the replay."""
-        self._experience.keeps_steps = True
+    def keep_steps(self, keep: bool) -> None:
+        """Keep each iteration's steps in `latest` from now on; they are read back from the replay, which takes time."""
+        self._experience.keeps_steps = keep
 
     @property
     def env(self) -> Any:
@@ -173,6 +175,11 @@ class Trainer:
             raise ValueError(f"states: one for each of {len(self.seeds)} members, got {len(states)}")
         self._population.put(states)
         self._population.prepared, self._experience.explores, self.by_names = True, False, False
+
+    def replace(self, state: State) -> None:
+        """Replace the State of the only member; all else of the run goes on as it stands."""
+        self._population.put([state])
+        self.by_names = False
 
     # -------------------------------------------------------------------------------------------- stopping, going on
 
