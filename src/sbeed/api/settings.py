@@ -53,6 +53,7 @@ class SBEEDSettings(Options, total=False):
     twins: int
     norm: Literal["none", "last", "layer", "rms", "batch"]
     normalize_observations: bool
+    least_std: float
     normalize_rewards: bool
     return_scale: float
     batch_size: int

@@ -1,7 +1,7 @@
 """`sbeed train` and `sbeed resume`: every setting is a flag, and a key of a YAML or JSON file."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, make_dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -80,32 +80,29 @@ class Train(Asking):
 
     def __call__(self) -> int:
         plan = self.merged()
-        return new_run(self.out, lambda run: self._record(run, plan))
+        with own_run(self.out) as run:
+            from gymnasium.error import Error as GymnasiumError
+            from jax.errors import JaxRuntimeError
 
-    def _record(self, run: "RunDir", plan: Plan) -> "list[Row]":
-        from gymnasium.error import Error as GymnasiumError
-        from jax.errors import JaxRuntimeError
+            from sbeed.envs.maker import EnvMaker
+            from sbeed.envs.task import read_task
+            from sbeed.training.run import make_trainer
+            from sbeed.training.session import record
 
-        from sbeed.envs.maker import EnvMaker
-        from sbeed.envs.task import read_task
-        from sbeed.training.run import make_trainer
-        from sbeed.training.session import record
-
-        spec = plan.spec()
-        wrong = (ValueError, GymnasiumError, ImportError, JaxRuntimeError)  # the last: out of memory
-        with faults(), self.complaints(*wrong):  # the first reset is made here
-            self.check_env(spec.env)
-            env = named_env(spec.env, self.env_kwargs, self.wrapper)
-            task = read_task(env, spec.noise)
-            if (
-                unversioned(spec.env, task.spec.name) and task.name is not None
-            ):  # named from here on, so that one warning is enough
-                spec, task = replace(spec, env=task.spec.name), task._replace(name=task.spec.name)
-            maker = env if isinstance(env, EnvMaker) else None
-            trainer = make_trainer(spec, task, seeds=plan.seeds, workers=self.workers, env=maker)
-        saying = told(spec, trainer, quiet=self.quiet, verbose=self.verbose)
-        with contextlib.closing(trainer), faults(), saying as hearing:
-            return record(run, spec, trainer, task, on_progress=hearing.progress, on_rows=hearing.rows)
+            spec = plan.spec()
+            wrong = (ValueError, GymnasiumError, ImportError, JaxRuntimeError)  # the last: out of memory
+            with faults(), self.complaints(*wrong):  # the first reset is made here
+                self.check_env(spec.env)
+                env = named_env(spec.env, self.env_kwargs, self.wrapper)
+                task = read_task(env, spec.noise)
+                if task.name is not None and unversioned(spec.env, task.spec.name):  # one warning of it is enough
+                    spec, task = replace(spec, env=task.spec.name), task._replace(name=task.spec.name)
+                maker = env if isinstance(env, EnvMaker) else None
+                trainer = make_trainer(spec, task, seeds=plan.seeds, workers=self.workers, env=maker)
+            saying = told(spec, trainer, quiet=self.quiet, verbose=self.verbose)
+            with contextlib.closing(trainer), faults(), saying as hearing:
+                rows = record(run, spec, trainer, task, on_progress=hearing.progress, on_rows=hearing.rows)
+        return report(rows, self.out)
 
 
 @dataclass(frozen=True)
@@ -132,18 +129,14 @@ class Resume:
     """Print nothing before the final scores."""
 
     def __call__(self) -> int:
-        from sbeed.storage.run_dir import RunDir, check_run
-
         check_workers(self.workers)
-        with contextlib.ExitStack() as stack:
-            with complaints(OSError):
-                check_run(self.run)
-                run = stack.enter_context(RunDir(self.run, resume=True))
+        with own_run(self.run, resume=True) as run:
             from gymnasium.error import Error as GymnasiumError
 
             from sbeed.collect.actor import Unrepeatable
             from sbeed.envs.maker import EnvMaker
-            from sbeed.training.session import go_on, is_finished, read_settings
+            from sbeed.training.run_settings import read_settings
+            from sbeed.training.session import go_on, is_finished
 
             with faults(), complaints(ValueError, GymnasiumError, ImportError, Unrepeatable):
                 env = None if self.env is None else named_env(self.env, self.env_kwargs, self.wrapper)
@@ -161,22 +154,20 @@ class Resume:
                     progress_bar=not self.quiet,
                     on_rows=resumed_lines(spec.steps, len(seeds), self.quiet),
                 )
-        print_scores(rows)
-        print(self.run)
-        return 0
+        return report(rows, self.run)
 
 
-def new_run(out: Path, fill: "Callable[[RunDir], list[Row]]") -> int:
-    """Create the directory of a new run, let `fill` write it, print the scores; return the exit code."""
-    from sbeed.storage.run_dir import RunDir
+@contextlib.contextmanager
+def own_run(path: Path, *, resume: bool = False) -> "Iterator[RunDir]":
+    """Own the directory of a run for the block, before anything slow: a second run there fails at once."""
+    from sbeed.storage.run_dir import RunDir, check_run
 
     with contextlib.ExitStack() as stack:
-        with complaints(OSError):  # before anything slow, so that a second run in the same directory fails at once
-            run = stack.enter_context(RunDir(out))
-        rows = fill(run)
-    print_scores(rows)
-    print(out)
-    return 0
+        with complaints(OSError):
+            if resume:
+                check_run(path)
+            run = stack.enter_context(RunDir(path, resume=resume))
+        yield run
 
 
 def named_env(name: str, arguments: Sequence[str], wrappers: Sequence[str]) -> "str | EnvMaker":
@@ -210,10 +201,13 @@ def faults() -> Iterator[None]:
         yield
 
 
-def print_scores(rows: "list[Row]") -> None:
+def report(rows: "list[Row]", path: Path) -> int:
+    """Print the final scores and the run's directory; returns the exit code."""
     for row in rows:
         if row["final"] and "return" in row:
             print(f"seed {row['seed']}: return {row['return']:.1f} +- {row['return_std']:.1f}")
+    print(path)
+    return 0
 
 
 def with_flags_of(agent: str, preset: str, command: type[Asking], file: Mapping[str, Any]) -> type[Asking]:

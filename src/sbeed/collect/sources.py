@@ -1,4 +1,4 @@
-"""From what a user calls an environment to the actors that step it on the host."""
+"""Turn an environment, given by name or as an object, into the actors that step it on the host."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,15 +18,15 @@ from sbeed.envs.vec_env import FromVecEnv
 
 
 class Source(NamedTuple):
-    """Where a member's data come from."""
+    """A maker of actors for one environment."""
 
-    actor: Callable[[int], Actor | VectorActor]  # a new one, from the member's seed
-    named: bool  # each member can have its own: the environment was not given as an object
-    replayable: bool = True  # its episodes can be played again from their seeds
+    actor: Callable[[int], Actor | VectorActor]  # makes an actor from a member's seed
+    named: bool  # the environment was given by name or by a function that makes it: every member can have its own
+    replayable: bool = True  # episodes can be replayed from their seeds
 
 
 def host_source(env: Env, noise: float, eval_env: OneEnv | None) -> Source:
-    """`eval_env`: None for another one like `env`, if that can be made."""
+    """Make the source of an environment.   eval_env: where to evaluate; None makes another environment like `env`"""
     made_again = isinstance(env, str | JaxEnv) or registry.is_factory(env)
     if not made_again and getattr(eval_env, "unwrapped", eval_env) is getattr(env, "unwrapped", env):
         raise ValueError("eval_env: must be another environment than env, whose episode it would break off")
@@ -39,7 +39,7 @@ def host_source(env: Env, noise: float, eval_env: OneEnv | None) -> Source:
 
 
 class Lent:
-    """An environment of the user's: not ours to close."""
+    """An environment that belongs to the user; closing this wrapper leaves it open."""
 
     def __init__(self, env: HostEnv):
         self.spec, self.reset, self.step = env.spec, env.reset, env.step
@@ -50,7 +50,7 @@ class Lent:
 
 
 def make_host(env: OneEnv, noise: float = 0.0) -> HostEnv:
-    """To be stepped here; one that was given is not closed with it."""
+    """Make an environment to step on the host; closing the result leaves an environment given as an object open."""
     made = registry.make(env, noise)
     if isinstance(made, JaxEnv):
         return Hosted(made)
@@ -66,7 +66,7 @@ def _evaluation(env: Env, noise: float, eval_env: OneEnv | None) -> MakeEnv:
 
 
 def _again(env: Any, noise: float) -> HostEnv:
-    """Another environment like this one, from its registration."""
+    """Make another environment like this one from its Gymnasium registration."""
     registered = env.spec
     if not isinstance(registered, gymnasium.envs.registration.EnvSpec):
         raise ValueError(f"eval_env: {env} has no registration to make another one from; give one to evaluate in")

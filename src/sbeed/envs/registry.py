@@ -39,7 +39,7 @@ def make(env: str | JaxEnv | HostEnv | gymnasium.Env | Factory, noise: float = 0
         env = make_gym(env)
     if is_factory(env):
         env = env()
-    if isinstance(env, gymnasium.Env):  # asked before HostEnv, whose method names it has too
+    if isinstance(env, gymnasium.Env):  # tested before HostEnv: it has the same method names
         return GymEnv(StochasticTransition(env, noise) if noise else env)
     if noise:
         raise ValueError(f"noise: only a Gymnasium environment can be given noise, got {env}")
