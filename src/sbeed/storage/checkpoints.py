@@ -4,7 +4,8 @@ checkpoints/step_000001200/state.safetensors             everything but the repl
                            manifest.json                 what it is, and a description of every file that it needs
 replay/part_000000800_000001200.safetensors              transitions 800 to 1199 of every member, which never change
 
-A checkpoint writes only the transitions that came since the one before it. Everything is written under another name, is
+A checkpoint writes only the transitions that came since the one before it; when its replay lies in MOST_PARTS parts
+already, all of it is written again as one. Everything is written under another name, is
 on the disk and is only then renamed: what bears a right name is whole, whenever its writer was killed.
 """
 
@@ -27,6 +28,7 @@ from sbeed.storage.tensors import MANIFEST, DamagedModel, Description
 SCHEMA = 2  # 1: sbeed 0.1; runs of other agents than its sbeed and pcl go on
 CHECKPOINTS, REPLAY, STATE = "checkpoints", "replay", "state.safetensors"
 KEPT = 2  # the newest; with one alone, whatever hurts it hurts the run
+MOST_PARTS = 256  # of one checkpoint; a manifest describes each in about 1,600 bytes
 
 
 class Snapshot(NamedTuple):
@@ -177,6 +179,8 @@ class Checkpoints:
         known = [part for part in self._there[last].parts if part.last > oldest] if self._there else []
         if self._changed:
             known = known[:-1]  # what it held is written again, into the new part: a part never changes
+        if len(known) >= MOST_PARTS:
+            known = []  # all of it becomes one part
         return known, known[-1].last if known else oldest
 
     def _new_part(self, first: int, last: int, rows: dict[str, np.ndarray]) -> list[Part]:
