@@ -12,6 +12,7 @@ from benchmarks.markdown import aligned
 from benchmarks.reliability import (
     corruption,
     disk,
+    edges,
     figures,
     golden,
     hostile,
@@ -26,7 +27,7 @@ Row = dict[str, Any]
 
 THREATS: dict[str, ModuleType] = {
     module.NAME: module
-    for module in (kills, figures, writer, corruption, hostile, not_finite, starts, disk, toggles, golden)
+    for module in (kills, figures, writer, corruption, hostile, not_finite, starts, disk, edges, toggles, golden)
 }
 TEXT = """\
 # What a run survives

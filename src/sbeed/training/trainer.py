@@ -17,6 +17,7 @@ from sbeed.storage.datasets import fingerprint
 from sbeed.storage.tensors import DamagedModel
 from sbeed.training.compile_cache import keep_compiled_programs
 from sbeed.training.experience import Rule, Saved, experience_of, one_transition
+from sbeed.training.memory import check_memory
 from sbeed.training.population import Diverged, Population
 from sbeed.training.resume_state import Counters, as_json, check_same_run, read_counters, without
 from sbeed.types import EnvSpec
@@ -83,6 +84,7 @@ class Trainer:
         if dataset is not None:  # of which nothing new comes between updates
             configs = [replace(one, steps_per_iteration=0) for one in configs]
 
+        check_memory(agent, configs[0], self.spec, len(configs), replay=dataset is None)
         keep_compiled_programs()
         self._population = Population(agent, configs, self.spec, self.seeds)
         self._experience = experience(self._population, self.config)
