@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from sbeed.cli.console import ENVIRONMENT_FAULT, UserError, complaints, counting, make_directory, require
+from sbeed.cli.console import ENVIRONMENT_FAULT, UserError, complaints, counting, make_directory, require, say
 from sbeed.cli.report import write_page
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class FigureCommand:
 
         with counting(len(theory.PANELS), "panels") as advance:
             written = theory.write(out, seed=seed, progress=advance)
-        print("\n".join(str(path) for path in written))
+        say("\n".join(str(path) for path in written))
         return 0
 
     def _runs(self, out: Path) -> int:
@@ -109,7 +109,7 @@ class FigureCommand:
             )
         with complaints(ValueError, OSError):
             drawn = _draw(out)
-        print("\n".join(str(path) for path in (out / figure_folder.FIGURE, *drawn)))
+        say("\n".join(str(path) for path in (out / figure_folder.FIGURE, *drawn)))
         if failures:
             raise UserError(f"{len(failures)} runs could not be finished; the first: {failures[0]}", ENVIRONMENT_FAULT)
         return 0

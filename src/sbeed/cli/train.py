@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 import tyro
 
 from sbeed.agents.configs import config_of
-from sbeed.cli.console import DIVERGED, ENVIRONMENT_FAULT, complaints, require
+from sbeed.cli.console import DIVERGED, ENVIRONMENT_FAULT, complaints, require, say
 from sbeed.cli.flags import flags_of, given
 from sbeed.cli.plan import Plan, RunSettings, plan_of, told_by_flag
 
@@ -117,7 +117,7 @@ class Resume:
             with faults(), complaints(ValueError, GymnasiumError, ImportError, Unrepeatable):
                 spec, seeds = read_settings(self.run)
                 if self.start is None and is_finished(self.run, seeds, spec.steps, spec.steps):
-                    print(f"'{self.run}' is finished: there is nothing left to do")
+                    say(f"'{self.run}' is finished: there is nothing left to do")
                     return 0
                 rows = go_on(
                     run,
@@ -129,7 +129,7 @@ class Resume:
                     progress_bar=True,
                 )
         print_scores(rows)
-        print(self.run)
+        say(self.run)
         return 0
 
 
@@ -142,7 +142,7 @@ def new_run(out: Path, fill: "Callable[[RunDir], list[Row]]") -> int:
             run = stack.enter_context(RunDir(out))
         rows = fill(run)
     print_scores(rows)
-    print(out)
+    say(out)
     return 0
 
 
@@ -168,7 +168,7 @@ def faults() -> Iterator[None]:
 def print_scores(rows: "list[Row]") -> None:
     for row in rows:
         if row["final"] and "return" in row:
-            print(f"seed {row['seed']}: return {row['return']:.1f} +- {row['return_std']:.1f}")
+            say(f"seed {row['seed']}: return {row['return']:.1f} +- {row['return_std']:.1f}")
 
 
 def with_flags_of(agent: str, preset: str, command: type[Asking], file: Mapping[str, Any]) -> type[Asking]:
