@@ -1,12 +1,14 @@
 """A Gymnasium VectorEnv as one member's source of data."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from sbeed.collect.actor import Chunk, Drawing, Evaluator, MakeEnv, Mark, Scores, transitions
-from sbeed.collect.episode import TRAINING, episode_seed
+from sbeed.collect.episode import FAULTS, TRAINING, episode_seed
 from sbeed.envs import spaces
 from sbeed.envs.base import EnvironmentFault
 from sbeed.envs.gym import vector_spec
@@ -33,16 +35,32 @@ class VectorActor:
         self.totals, self.resetting = np.zeros(envs.num_envs), np.zeros(envs.num_envs, bool)
         self.noise: Any = 0.0
         self.steps = 0  # that all of them have taken together
-        first, _ = envs.reset(seed=self._seed())
-        self.obs = self._observe(first)
+        self.obs = self._reset()
         self._check("observation", self.obs)
 
     def _seed(self) -> int:
         self.resets += 1  # those that are ours to seed; the rest the environments make themselves
         return episode_seed(self.seed, TRAINING, self.resets)
 
+    def _reset(self, **options: Any) -> np.ndarray:
+        with self._faults():
+            first, _ = self.envs.reset(seed=self._seed(), **options)
+            return self._observe(first)
+
     def _observe(self, observations: Any) -> np.ndarray:
-        return np.array(spaces.encode(self.envs.single_observation_space, observations))  # never the environments' own
+        seen = np.array(spaces.encode(self.envs.single_observation_space, observations))  # never the environments' own
+        if seen.ndim != 2 or len(seen) != self.envs.num_envs:
+            raise ValueError(f"observation has shape {np.shape(observations)} for {self.envs.num_envs} environments")
+        return seen
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        try:
+            yield
+        except FAULTS as error:
+            if isinstance(error, SystemExit) and type(error) is not SystemExit:
+                raise
+            raise EnvironmentFault(f"{self.name}: {type(error).__name__}: {error}", self._where()) from error
 
     def collect(self, policy: Drawing, steps: int) -> Chunk:
         while len(self.pending) < steps:
@@ -60,11 +78,9 @@ class VectorActor:
         self.steps += 1
         raw, noise = policy.act(self.obs, self.noise, self.rng)
         actions = spaces.decode(self.envs.single_action_space, policy.squash(raw))
-        try:
+        with self._faults():
             observations, rewards, terminated, truncated, info = self.envs.step(actions)
-        except Exception as error:
-            raise EnvironmentFault(f"{self.name}: {type(error).__name__}: {error}", self._where()) from error
-        obs, rewards, terminated = self._observe(observations), np.asarray(rewards), np.asarray(terminated)
+            obs, rewards, terminated = self._observe(observations), np.asarray(rewards), np.asarray(terminated)
         over = terminated | np.asarray(truncated)
         reached = obs
         if self.mode is AutoresetMode.SAME_STEP and over.any():
@@ -82,8 +98,7 @@ class VectorActor:
         if self.mode is AutoresetMode.NEXT_STEP:
             self.resetting = over
         elif self.mode is AutoresetMode.DISABLED and over.any():
-            fresh, _ = self.envs.reset(seed=self._seed(), options={"reset_mask": over})
-            obs = self._observe(fresh)
+            obs = self._reset(options={"reset_mask": over})
             self._check("observation", obs)
         self.obs = obs
 
