@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from sbeed.collect.actor import LONGEST
 from sbeed.envs.base import JaxEnv
 from sbeed.models.policies import Policy
 from sbeed.types import Array, Key, Transition
@@ -87,8 +88,10 @@ def _choose(condition: Array, this: RolloutState, that: RolloutState) -> Rollout
 def evaluate(env: JaxEnv, policy: Policy, key: Key, *, episodes: int) -> tuple[Array, Array, Array]:
     """Returns and lengths of the deterministic policy, [episodes] each. The same episodes every time.
 
-    The third: which of FIELDS was not finite, which ends an episode; -1 where all was well.
+    The third: which of FIELDS was not finite, which ends an episode; -1 where all was well. An episode that has not
+    ended after the environment's time limit, or `LONGEST` steps, is cut off.
     """
+    most = env.spec.time_limit or LONGEST
 
     def one(k: Key) -> tuple[Array, Array, Array]:
         k_reset, k_steps = jax.random.split(k)
@@ -101,7 +104,7 @@ def evaluate(env: JaxEnv, policy: Policy, key: Key, *, episodes: int) -> tuple[A
             action = policy.squash(policy.mode(env.observe(state)))
             after = env.step(state, action, jax.random.fold_in(k_steps, length))
             fault = _fault(action, after.reward, after.obs)
-            over = after.terminated | after.truncated | (fault >= 0)
+            over = after.terminated | after.truncated | (fault >= 0) | (length + 1 >= most)
             return after.state, total + after.reward, length + 1, fault, over
 
         state = env.reset(k_reset)
