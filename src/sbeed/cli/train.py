@@ -155,12 +155,13 @@ def faults() -> Iterator[None]:
     """Turn the failures of a valid run into one-line errors, each kind with its own exit code."""
     from jax.errors import JaxRuntimeError
 
+    from sbeed.collect.workers import DeadWorker
     from sbeed.envs.base import EnvironmentFault
 
     with (
-        complaints(EnvironmentFault, code=ENVIRONMENT_FAULT),
+        complaints(EnvironmentFault, DeadWorker, code=ENVIRONMENT_FAULT),
         complaints(FloatingPointError, code=DIVERGED),
-        complaints(JaxRuntimeError),
+        complaints(JaxRuntimeError, MemoryError),
     ):
         yield
 

@@ -16,9 +16,14 @@ import numpy as np
 
 from sbeed.collect.actor import Actor, Drawing, Mark, Scores
 from sbeed.collect.vector_actor import VectorActor
+from sbeed.collect.waiting import waiting
 from sbeed.models.host import HostPolicy
 
 MakeActor = Callable[[], Actor | VectorActor]
+
+
+class DeadWorker(RuntimeError):  # noqa: N818  reads as what it says
+    """A process that stepped environments is no more."""
 
 
 class Collector:
@@ -26,9 +31,18 @@ class Collector:
 
     def __init__(self, makers: Sequence[MakeActor], workers: int = 0):
         """makers: one per member; for worker processes they must pickle."""
-        shares = np.array_split(np.arange(len(makers)), min(workers, len(makers)) or 1)
-        crew = _Worker if workers else _Crew
-        self.crews = [crew([makers[i] for i in share]) for share in shares]
+        self._makers, self._workers = makers, workers
+        self.crews = self._hire()
+
+    def _hire(self) -> "list[_Crew] | list[_Worker]":
+        shares = np.array_split(np.arange(len(self._makers)), min(self._workers, len(self._makers)) or 1)
+        crew: Any = _Worker if self._workers else _Crew
+        return [crew([self._makers[i] for i in share]) for share in shares]
+
+    def replace(self) -> None:
+        """Begin with new processes and new actors, which know of no episode yet."""
+        self.close()
+        self.crews = self._hire()
 
     def begin(self, policies: Sequence[Drawing], steps: int) -> None:
         """Let everybody collect; worker processes start at once, this one when `answers` are asked for."""
@@ -56,7 +70,9 @@ class Collector:
     def answers(self) -> list[Any]:
         """What everybody answers to what was last asked: after `begin`, a Chunk for each member."""
         heard: list[Any] = []
-        for answers in [crew.answers() for crew in self.crews]:  # all before any complaint: none stays in a pipe
+        with waiting("the environments"):
+            told = [crew.answers() for crew in self.crews]  # all before any complaint: none stays in a pipe
+        for answers in told:
             if isinstance(answers, Exception):
                 raise answers
             heard += answers
@@ -108,7 +124,7 @@ class _Worker:
             return self.pipe.recv()
         except (EOFError, OSError):
             self.process.join()
-            return RuntimeError(f"a worker process died (exit code {self.process.exitcode})")
+            return DeadWorker(f"a worker process died (exit code {self.process.exitcode})")
 
     def close(self) -> None:
         self.pipe.close()  # which the worker notices, unless it is in the middle of something

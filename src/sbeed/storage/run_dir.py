@@ -9,6 +9,7 @@ model/                 the final parameters; with several seeds seed_0/, seed_1/
 lock                   says whose the directory is (`lock`)
 """
 
+import hashlib
 import io
 import json
 import math
@@ -26,8 +27,8 @@ import yaml
 
 from sbeed.storage.disk_errors import explained_disk_errors
 from sbeed.storage.lock import LOCK, locked
-from sbeed.storage.safe_open import read_safely
-from sbeed.storage.safe_write import beside, is_leftover, open_to_append, write_file
+from sbeed.storage.safe_open import open_safely, read_safely
+from sbeed.storage.safe_write import beside, is_leftover, open_to_append, sweep, write_file
 
 Row = dict[str, Any]
 
@@ -100,18 +101,26 @@ class RunDir:
 
     def open(self, seeds: Sequence[int], *, step: int = 0, rows: int = 0) -> None:
         """Where the run goes on, all that came after `step`, when its rows had so many bytes, has not happened."""
+        sweep(self.path)  # of what a killed process left half-written
         self._seeds = seeds
         self._metrics = self._open.enter_context(open_to_append(self.path / METRICS))
-        self._metrics.truncate(rows)
         self._events = {seed: _Events(self.path / EVENTS / f"seed_{seed}") for seed in seeds}
         for events in self._events.values():
             self._open.callback(events.close)
-        if self.goes_on:
-            for events in self._events.values():
-                events.restart(step)
-            for row in read_rows(self.path):
-                if row.get("step", 0) >= step and row.get("seed") in seeds:  # those are dropped too
-                    self._events[row["seed"]].write(row)
+        self.rewind(step, rows) if self.goes_on else self._cut(rows)
+
+    def rewind(self, step: int, rows: int) -> None:
+        """Let nothing have happened after `step`, when the rows had so many bytes."""
+        self._cut(rows)
+        for events in self._events.values():
+            events.restart(step)
+        for row in read_rows(self.path):
+            if row.get("step", 0) >= step and row.get("seed") in self._seeds:  # those are dropped too
+                self._events[row["seed"]].write(row)
+
+    def _cut(self, rows: int) -> None:
+        self._metrics.truncate(rows)
+        self._rows = _hash_of(self.path / METRICS, rows)
 
     def append(self, rows: Iterable[Row]) -> None:
         """Rows that hold `seed` and `step`; each is on its line, whole, when this returns."""
@@ -120,6 +129,7 @@ class RunDir:
             with explained_disk_errors("row", self.path, len(line)):
                 self._metrics.write(line.encode())
                 self._metrics.flush()
+            self._rows.update(line.encode())
             self.keep()
             self._events[row["seed"]].write(row)
 
@@ -142,6 +152,10 @@ class RunDir:
             with explained_disk_errors(METRICS, self.path, size):
                 os.fsync(file.fileno())
             return size
+
+    def hash_of_rows(self, size: int | None = None) -> str:
+        """The SHA-256 of all rows that were written, or of the first so many bytes of the file."""
+        return self._rows.hexdigest() if size is None else hash_of_rows(self.path, size)
 
     def model(self, seed: int) -> Path:
         """Where the model of that seed goes."""
@@ -206,6 +220,20 @@ class _Events:
         ):  # its length and two check sums are written too
             self._writer.write_event(event)
             self._writer.flush()
+
+
+def hash_of_rows(path: Path, size: int) -> str:
+    """The SHA-256 of the first so many bytes of a run's rows."""
+    return _hash_of(path / METRICS, size).hexdigest()
+
+
+def _hash_of(path: Path, size: int) -> "hashlib._Hash":
+    found = hashlib.sha256()
+    with open_safely(path) as file:
+        while size > 0 and (piece := file.read(min(size, 2**20))):
+            found.update(piece)
+            size -= len(piece)
+    return found
 
 
 def read_rows(path: Path) -> list[Row]:

@@ -91,6 +91,10 @@ class Experience(abc.ABC):
             rows = [ring.newest_in_memory(replay, count) for replay in members.fetch(self.replays)]
         return jax.tree.map(lambda *some: np.stack(some), *without(self.population.diverged, rows))
 
+    def replace_workers(self) -> None:
+        """Begin with new worker processes, whose actors are still to be restored."""
+        raise ValueError("there are no worker processes")
+
     @abc.abstractmethod
     def close(self) -> None:
         """End worker processes and close the environments that were made here."""
@@ -199,6 +203,9 @@ class OnHost(_Collected):
         if restart:
             rows.last[:, -1:] = True
         self._refill(rows, written)
+
+    def replace_workers(self) -> None:
+        self.collector.replace()
 
     def close(self) -> None:
         self.collector.close()

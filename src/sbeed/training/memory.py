@@ -40,7 +40,7 @@ def needed(agent: Agent, config: Config, spec: EnvSpec, *, replay: bool) -> dict
     if replay:
         found["replay"] = bytes_of(jax.eval_shape(lambda: ring.empty(spec, config.replay_capacity)))
     rows = getattr(config, "batch_size", 0)
-    row = 2 * spec.observation_size + sum(getattr(config, "hidden", ()))  # two observations, and what layers make of one
+    row = 2 * spec.observation_size + sum(getattr(config, "hidden", ()))
     return {**found, "batch": 4 * rows * row}
 
 

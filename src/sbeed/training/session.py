@@ -1,19 +1,23 @@
 """A run with a directory of its own: begun, stopped by whatever, gone on with, and finished."""
 
 import math
+import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from jax.errors import JaxRuntimeError
+
 from sbeed.agents.configs import check_names
 from sbeed.agents.knobs import plain_fields, whole_number, with_fields
+from sbeed.collect.workers import DeadWorker
 from sbeed.envs.base import EnvironmentFault
 from sbeed.envs.task import Task, check_imports_nothing, read_task
-from sbeed.storage import run_dir
+from sbeed.storage import run_dir, tensors
 from sbeed.storage.checkpoints import Checkpoint, Checkpoints, steps_of
 from sbeed.storage.datasets import load_dataset
 from sbeed.storage.disk_errors import explained_disk_errors
@@ -34,6 +38,7 @@ class Past(NamedTuple):
 
     first: int = 0  # the trainer's step when the run began
     rows: int = 0  # bytes of metrics.jsonl
+    rows_sha256: str = ""  # of those; older checkpoints do not say
     seconds: float = 0.0
     restarts: tuple[int, ...] = ()  # the steps at which it went on with new episodes
 
@@ -64,34 +69,51 @@ def record(
     checkpoint_every = spec.checkpoint_every if trainer.replayable else 0
     kept = f"what was learned until then lies in '{run.path}'"
     with interruptible(kept) as interrupted, _last_checkpoint_named(run), explained_disk_errors("more", run.path):
+        settings = settings_of(spec, trainer, past.first)
         if not run.goes_on:
-            run.begin(settings_of(spec, trainer, past.first))
+            run.begin(settings)
         # Later checkpoints go before the rows that they count on.
         store = Checkpoints(run.path, resumed=trainer.step, changed=restarted) if checkpoint_every else None
         run.open(trainer.seeds, step=trainer.step, rows=past.rows)
 
-        def checkpoint(seconds: float) -> None:
+        def save(past: Past) -> None:
             assert store is not None
-            _save(store, trainer, past._replace(rows=run.bytes_of_rows(), seconds=seconds))
+            _save(store, trainer, {"past": past._asdict(), "settings": settings, "machine": _machine()})
+
+        def checkpoint(seconds: float) -> None:
+            save(past._replace(rows=run.bytes_of_rows(), rows_sha256=run.hash_of_rows(), seconds=seconds))
             run.keep()
 
         def append(rows: list[Row]) -> None:
             run.append([{**row, "restarts": len(past.restarts)} for row in rows] if past.restarts else rows)
 
         if store is not None and not steps_of(run.path):  # from now on there is always one
-            _save(store, trainer, past)
-        run_loop(
-            trainer,
-            past.first + spec.steps - trainer.step,
-            evaluate_every=spec.evaluate_every,
-            episodes=spec.episodes,
-            final_episodes=spec.final_episodes,
-            checkpoint_every=checkpoint_every,
-            on_rows=append,
-            on_checkpoint=checkpoint,
-            on_progress=lambda trainer: on_progress(trainer) is not False and not interrupted(),
-            seconds=past.seconds,
-        )
+            save(past)
+        died_after = None  # the step of the last checkpoint when a worker died
+        while True:
+            try:
+                run_loop(
+                    trainer,
+                    past.first + spec.steps - trainer.step,
+                    evaluate_every=spec.evaluate_every,
+                    episodes=spec.episodes,
+                    final_episodes=spec.final_episodes,
+                    checkpoint_every=checkpoint_every,
+                    on_rows=append,
+                    on_checkpoint=checkpoint,
+                    on_progress=lambda trainer: on_progress(trainer) is not False and not interrupted(),
+                    seconds=past.seconds,
+                )
+                break
+            except DeadWorker as error:
+                newest = max(steps_of(run.path), default=None)
+                if store is None or newest in (None, died_after, *past.restarts) or interrupted():
+                    raise
+                warnings.warn(f"{error}; the run goes on from step {newest}", RuntimeWarning, stacklevel=3)
+                died_after = newest
+                trainer.replace_workers()
+                past = restore(run, trainer)
+                run.rewind(trainer.step, past.rows)
         rows = run_dir.read_rows(run.path)
         _draw_curve(run.path, rows)
         for i, seed in enumerate(trainer.seeds):  # last: with them the run is finished
@@ -101,10 +123,11 @@ def record(
     return rows
 
 
-def _save(store: Checkpoints, trainer: Trainer, past: Past) -> None:
+def _save(store: Checkpoints, trainer: Trainer, more: Mapping[str, Any]) -> None:
+    """more: what the checkpoint says beside where the trainer stands."""
     snapshot = trainer.snapshot()
     try:
-        store.save(snapshot._replace(about={**snapshot.about, "past": past._asdict()}))
+        store.save(snapshot._replace(about={**snapshot.about, **more}))
     except FloatingPointError as error:
         if len(trainer.seeds) == 1:
             raise
@@ -116,7 +139,7 @@ def _save(store: Checkpoints, trainer: Trainer, past: Past) -> None:
 def _last_checkpoint_named(run: RunDir) -> Iterator[None]:
     try:
         yield
-    except (EnvironmentFault, FloatingPointError) as error:
+    except (EnvironmentFault, FloatingPointError, DeadWorker, JaxRuntimeError, MemoryError) as error:
         there = steps_of(run.path)
         if there and run.stays:
             error.add_note(f"the last checkpoint in '{run.path}' is of step {there[-1]}")
@@ -149,8 +172,8 @@ def settings_of(spec: RunSpec, trainer: Trainer, first_step: int) -> dict[str, A
 
 
 def read_settings(path: Path) -> tuple[RunSpec, range]:
-    """What a run's config.yaml asks for, and its seeds."""
-    settings = run_dir.read_config(path / run_dir.CONFIG)
+    """What a run asks for, and its seeds: by its newest checkpoint, which is vouched for, else by its config.yaml."""
+    settings = _saved_settings(path) or run_dir.read_config(path / run_dir.CONFIG)
     if "env" not in settings:
         raise ValueError(
             f"'{path}' was begun with an environment, a behaviour or an agent that is in no file: "
@@ -160,6 +183,44 @@ def read_settings(path: Path) -> tuple[RunSpec, range]:
     asked = {name: settings.pop(name) for name in names & settings.keys()}
     first, members = (whole_number(name, settings.pop(name, low), low=low) for name, low in (("seed", 0), ("seeds", 1)))
     return with_fields(RunSpec("", fields=settings), asked), range(first, first + members)
+
+
+def _saved_settings(path: Path) -> dict[str, Any]:
+    """What the newest checkpoint says was asked for; nothing if it is older than that, or damaged (see `restore`)."""
+    for step in steps_of(path)[-1:]:
+        with suppress(DamagedModel):
+            found = Checkpoint(path, step).about.get("settings")
+            return dict(found) if isinstance(found, dict) else {}
+    return {}
+
+
+def _tell_edits(path: Path) -> None:
+    """Warn of what was changed in config.yaml since the run was begun."""
+    saved, there = _saved_settings(path), run_dir.read_config(path / run_dir.CONFIG)
+    edits = [name for name in {**saved, **there} if saved.get(name) != there.get(name)] if saved else []
+    if edits:
+        told = ", ".join(f"{name} {there.get(name)!r:.50} (begun with {saved.get(name)!r:.50})" for name in edits)
+        warnings.warn(f"'{path / run_dir.CONFIG}' was edited: {told}; the run goes on as begun", stacklevel=3)
+
+
+def _machine() -> dict[str, Any]:
+    """What rounding depends on, beside the versions."""
+    import jax
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return {"cores": cores, "device": jax.devices()[0].device_kind, "XLA_FLAGS": os.environ.get("XLA_FLAGS", "")}
+
+
+def _tell_differences(checkpoint: Checkpoint) -> None:
+    """Warn of what makes numbers round in another way here than where the checkpoint was written."""
+    then = {**checkpoint.versions, **checkpoint.about.get("machine", {})}
+    here = {**tensors.versions(), **_machine()}
+    told = [
+        f"{name} {then[name]} there, {here[name]} here" for name in here if name in then and then[name] != here[name]
+    ]
+    if told:
+        lost = "the rest of the run may differ in rounding from one that never stopped"
+        warnings.warn(f"{', '.join(told)}: {lost}", RuntimeWarning, stacklevel=3)
 
 
 def _check_settings(path: Path, settings: Mapping[str, Any]) -> None:
@@ -208,9 +269,13 @@ def restore(
         past = _read_past(checkpoint)
         if past.rows > rows:
             raise DamagedModel(f"'{run.path / run_dir.METRICS}' has {rows} bytes; at the checkpoint it had {past.rows}")
+        if past.rows_sha256 and run.hash_of_rows(past.rows) != past.rows_sha256:
+            raise DamagedModel(f"'{run.path / run_dir.METRICS}' is not what was saved: its SHA-256 differs")
+        run_dir.read_rows(run.path)  # whatever is wrong with it is known before anything is changed
         if asked is not None:
             _check_settings(run.path, settings_of(asked, trainer, past.first))
         trainer.restore(checkpoint, restart_episodes=restart_episodes)
+        _tell_differences(checkpoint)
     except DamagedModel as error:
         for older in there[: there.index(step)][-1:]:
             error.add_note(f"there is a checkpoint of step {older} too (--from {older})")
@@ -223,12 +288,14 @@ def _read_past(checkpoint: Checkpoint) -> Past:
         past = Past(**checkpoint.about["past"])
         first, rows = (whole_number(name, getattr(past, name), low=0) for name in ("first", "rows"))
         restarts = tuple(whole_number("restarts", step, low=0) for step in past.restarts)
+        if not isinstance(past.rows_sha256, str):
+            raise ValueError("the hash of its rows is none")
         before = first <= checkpoint.step and all(step < checkpoint.step for step in restarts)
         if not (before and 0 <= past.seconds < math.inf):
             raise ValueError("its numbers contradict each other")
     except (KeyError, TypeError, ValueError) as error:
         raise DamagedModel(f"'{checkpoint.path}' does not say what was before it ({error})") from None
-    return Past(first, rows, float(past.seconds), restarts)
+    return Past(first, rows, past.rows_sha256, float(past.seconds), restarts)
 
 
 def is_finished(path: Path, seeds: Sequence[int], step: int, learned: int) -> bool:
@@ -254,6 +321,7 @@ def go_on(
 ) -> list[Row]:
     """`resume` of a directory that is ours already."""
     spec, seeds = read_settings(run.path)
+    _tell_edits(run.path)
     if at is None and is_finished(run.path, seeds, spec.steps, spec.steps):
         return run_dir.read_rows(run.path)
     if env is None:

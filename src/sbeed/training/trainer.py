@@ -225,6 +225,10 @@ class Trainer:
         self.episodes = list(counters.episodes)
         self.recent = [deque(some, maxlen=20) for some in counters.recent]
 
+    def replace_workers(self) -> None:
+        """Begin with new worker processes after one has died; `restore` then says where they stand."""
+        self._experience.replace_workers()
+
     def _identity(self) -> dict[str, Any]:
         """The settings that identify a run."""
         return as_json(
