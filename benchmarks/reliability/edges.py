@@ -348,6 +348,81 @@ def _(place: Path) -> None:
     require(not (place / "run").exists(), "it has nothing to show and left a directory")
 
 
+# ------------------------------------------------------------------------------------------------- settings, journals
+
+
+@case("settings that two readers would read differently")
+def _(place: Path) -> None:
+    file = place / "config.yaml"
+
+    def told(text: str) -> Said:
+        file.write_text(f"env: Pendulum-v1\n{text}\n")
+        return runs.sbeed("train", "--config", file, "--out", place / "run")
+
+    refused(told("lam: 0.1\nlam: 0.2"), 2, "is given twice")
+    refused(told("batch_size: 1:40"), 2, "batch_size: expected a whole number, got '1:40'")
+    refused(told("overlap: off"), 2, "overlap: expected true or false, got 'off'")
+    refused(told("batch_size: &a 64\nwarmup: *a"), 2, "an alias")
+    from sbeed.storage.run_dir import parse_config
+
+    found = parse_config("a: 0100\nb: 0o14\nc: 1e-3\nd: .5\ne: ~\nf: 2026-01-01\ng: -3\nh: 1_0\n", file)
+    wanted = {"a": 100, "b": 12, "c": 0.001, "d": 0.5, "e": None, "f": "2026-01-01", "g": -3, "h": "1_0"}
+    require(found == wanted, found)
+
+
+@case("settings of 600 kB")
+def _(place: Path) -> float:
+    file = place / "config.yaml"
+    for line in ("- " * 50 + "1\n", "a: 1\n", "[" * 100):
+        file.write_text(line * (600_000 // len(line)))
+        begin = time.perf_counter()
+        refused(runs.sbeed("train", "--config", file, "--out", place / "run"), 2, "too long for a file of settings")
+    return time.perf_counter() - begin
+
+
+def _journal(place: Path) -> tuple[Callable[[], Said], Path]:
+    words = ("--env", "jax:pendulum", "--steps", "16", *runs.SIZES.split(), "--over", "lam=0.1,0.2", "--trials", "1")
+    return lambda: runs.sbeed("tune", *words, "--out", place / "tune"), place / "tune" / "journal.log"
+
+
+@case("a journal that is none")
+def _(place: Path) -> float:
+    """A pipe, a link, a sparse file, other people's lines: refused, and nothing is written."""
+    tune, journal = _journal(place)
+    journal.parent.mkdir()
+    target = place / "target"
+    target.write_text("somebody's\n")
+    worst = 0.0
+    lines = (
+        b"{}\n", b"[]\n", b"1\n", b"null\n", b'{"op_code": 0}\n', b'{"op_code": 99, "worker_id": "x"}\n', b"\xff\n",
+        b'{"op_code": 0, "worker_id": "x", "study_name": "sbeed", "directions": [9]}\n', b"[" * 100_000 + b"\n",
+        b'{"op_code": 0, "worker_id": "x", "study_name": "other", "directions": [2]}\n',
+    )  # fmt: skip
+    for make in (
+        lambda: os.mkfifo(journal),
+        lambda: journal.symlink_to(target),
+        journal.mkdir,
+        lambda: journal.touch() or os.truncate(journal, 2**34),
+        *(lambda line=line: journal.write_bytes(line) for line in lines),
+    ):
+        make()
+        before = _stat(journal)
+        begin = time.perf_counter()
+        refused(tune(), 2, "journal.log'")
+        worst = max(worst, time.perf_counter() - begin)
+        require(_stat(journal) == before, "it was changed")
+        left = {path.name for path in journal.parent.iterdir()} - {"journal.log", "lock"}
+        require(not left, f"a refused search wrote {left}")
+        journal.rmdir() if journal.is_dir() and not journal.is_symlink() else journal.unlink()
+    require(target.read_text() == "somebody's\n", "the target of a link was written")
+    return worst
+
+
+def _stat(path: Path) -> tuple[int, ...]:
+    found = path.lstat()
+    return found.st_mode, found.st_size, found.st_mtime_ns, found.st_ino
+
+
 # ------------------------------------------------------------------------------------------------- going on
 
 

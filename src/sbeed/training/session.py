@@ -58,43 +58,43 @@ def record(
     earlier: steps of the agent before this trainer's. past: what `restore` gave, if the run goes on. Ctrl-C and SIGTERM
     end it as if its steps were done, and are then passed on. Returns the rows of the whole run.
     """
-    past = past or Past(first=trainer.step)
+    before = past or Past(first=trainer.step)
     if task.name is None and trainer.plays and not run.goes_on:
         # An environment that is an object may have no other to evaluate in: better known now.
         trainer.evaluate(spec.episodes)
-    restarted = trainer.step in past.restarts
+    restarted = trainer.step in before.restarts
     if restarted:
         given_up = f"the episodes that were open at step {trainer.step} are given up"
         warnings.warn(f"{given_up}: this is no more the run that was never stopped", RuntimeWarning, stacklevel=3)
     checkpoint_every = spec.checkpoint_every if trainer.replayable else 0
     kept = f"what was learned until then lies in '{run.path}'"
     with interruptible(kept) as interrupted, _last_checkpoint_named(run), explained_disk_errors("more", run.path):
-        settings = settings_of(spec, trainer, past.first)
+        settings = settings_of(spec, trainer, before.first)
         if not run.goes_on:
             run.begin(settings)
         # Later checkpoints go before the rows that they count on.
         store = Checkpoints(run.path, resumed=trainer.step, changed=restarted) if checkpoint_every else None
-        run.open(trainer.seeds, step=trainer.step, rows=past.rows)
+        run.open(trainer.seeds, step=trainer.step, rows=before.rows)
 
         def save(past: Past) -> None:
             assert store is not None
             _save(store, trainer, {"past": past._asdict(), "settings": settings, "machine": _machine()})
 
         def checkpoint(seconds: float) -> None:
-            save(past._replace(rows=run.bytes_of_rows(), rows_sha256=run.hash_of_rows(), seconds=seconds))
+            save(before._replace(rows=run.bytes_of_rows(), rows_sha256=run.hash_of_rows(), seconds=seconds))
             run.keep()
 
         def append(rows: list[Row]) -> None:
-            run.append([{**row, "restarts": len(past.restarts)} for row in rows] if past.restarts else rows)
+            run.append([{**row, "restarts": len(before.restarts)} for row in rows] if before.restarts else rows)
 
         if store is not None and not steps_of(run.path):  # from now on there is always one
-            save(past)
+            save(before)
         died_after = None  # the step of the last checkpoint when a worker died
         while True:
             try:
                 run_loop(
                     trainer,
-                    past.first + spec.steps - trainer.step,
+                    before.first + spec.steps - trainer.step,
                     evaluate_every=spec.evaluate_every,
                     episodes=spec.episodes,
                     final_episodes=spec.final_episodes,
@@ -102,18 +102,18 @@ def record(
                     on_rows=append,
                     on_checkpoint=checkpoint,
                     on_progress=lambda trainer: on_progress(trainer) is not False and not interrupted(),
-                    seconds=past.seconds,
+                    seconds=before.seconds,
                 )
                 break
             except DeadWorker as error:
                 newest = max(steps_of(run.path), default=None)
-                if store is None or newest in (None, died_after, *past.restarts) or interrupted():
+                if store is None or newest in (None, died_after, *before.restarts) or interrupted():
                     raise
                 warnings.warn(f"{error}; the run goes on from step {newest}", RuntimeWarning, stacklevel=3)
                 died_after = newest
                 trainer.replace_workers()
-                past = restore(run, trainer)
-                run.rewind(trainer.step, past.rows)
+                before = restore(run, trainer)
+                run.rewind(trainer.step, before.rows)
         rows = run_dir.read_rows(run.path)
         _draw_curve(run.path, rows)
         for i, seed in enumerate(trainer.seeds):  # last: with them the run is finished
