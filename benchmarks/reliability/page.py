@@ -14,6 +14,8 @@ from benchmarks.reliability import (
     disk,
     edges,
     figures,
+    fuzz,
+    fuzz_guided,
     golden,
     hostile,
     kills,
@@ -27,7 +29,7 @@ Row = dict[str, Any]
 
 THREATS: dict[str, ModuleType] = {
     module.NAME: module
-    for module in (kills, figures, writer, corruption, hostile, not_finite, starts, disk, edges, toggles, golden)
+    for module in (kills, figures, writer, corruption, hostile, not_finite, starts, disk, edges, fuzz, fuzz_guided, toggles, golden)
 }
 TEXT = """\
 # What a run survives
