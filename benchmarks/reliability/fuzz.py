@@ -1,12 +1,8 @@
-"""Bytes that no program of ours has written, for every reader of files.
-
-python -m benchmarks.reliability.fuzz READER SECONDS fuzzes one reader, guided by the code that it reaches (atheris).
-"""
+"""Bytes that no program of ours has written, for every reader of files."""
 
 import json
 import random
 import resource
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -193,7 +189,8 @@ def corpus(name: str) -> list[bytes]:
 
 _PIECES = [
     *(b"null", b"true", b"NaN", b"-Infinity", b"1e400", b"9" * 400, b"-1", b"0", b"1.5", b"18446744073709551616"),
-    *(b'""', b"[]", b"{}", b"[" * 2000, b'{"a":' * 500, b",", b":", b'"', b"\\", b"\n", b"\0", b"\xff\xfe", b"\xed\xa0\x80"),
+    b'""',
+    *(b"[]", b"{}", b"[" * 2000, b'{"a":' * 500, b",", b":", b'"', b"\\", b"\n", b"\0", b"\xff\xfe", b"\xed\xa0\x80"),
     *(b"__class__", b"../../x", b"module:Name-v0", b"\x1b[2J", "\u202e".encode(), b"- " * 300, b"&a", b"*a", b"<<: "),
 ]  # fmt: skip
 
@@ -239,43 +236,3 @@ def trials(seeds: Sequence[int]) -> Iterator[Trial]:
             content = mutated(random.Random(seed), contents[name])
             act = partial(read, READERS[name], place, content)
             yield attempt(f"{name}, {len(content)} bytes", seed, act)
-
-
-# ------------------------------------------------------------------------------------------------- guided by coverage
-
-
-def main() -> None:
-    import atheris
-
-    name, seconds = sys.argv[1], sys.argv[2]
-    with atheris.instrument_imports(include=["sbeed"]):
-        reader: Any = READERS[name]
-        _warm()
-    with tempfile.TemporaryDirectory() as text:
-        place = Path(text)
-        prepare(place)
-        found = place / "found"
-        found.mkdir()
-        options = [f"-max_total_time={seconds}", "-timeout=10", "-rss_limit_mb=2048", f"-artifact_prefix={text}/"]
-
-        def once(content: bytes) -> None:
-            read(reader, place, content)
-
-        atheris.Setup([sys.argv[0], *options, str(found), str(CORPUS / name)], once)
-        atheris.Fuzz()
-
-
-def _warm() -> None:
-    import sbeed.experiments.journal
-    import sbeed.experiments.spec
-    import sbeed.reporting.figure_folder
-    import sbeed.reporting.report_page
-    import sbeed.storage.datasets
-    import sbeed.storage.inspect
-    import sbeed.storage.minari
-    import sbeed.storage.models
-    import sbeed.training.session  # noqa: F401
-
-
-if __name__ == "__main__":
-    main()

@@ -33,7 +33,7 @@ def trials(seeds: Sequence[int]) -> Iterator[Trial]:
 
 
 def _fuzzed(name: str) -> None:
-    words = [sys.executable, "-m", "benchmarks.reliability.fuzz", name, str(SECONDS)]
+    words = [sys.executable, "-m", "benchmarks.reliability.fuzz_program", name, str(SECONDS)]
     variables = {**os.environ, "JAX_PLATFORMS": "cpu"}
     done = subprocess.run(words, cwd=ROOT, env=variables, capture_output=True, text=True, check=False)
     require(done.returncode == 0, done.stderr[-2000:])

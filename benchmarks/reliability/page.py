@@ -29,7 +29,21 @@ Row = dict[str, Any]
 
 THREATS: dict[str, ModuleType] = {
     module.NAME: module
-    for module in (kills, figures, writer, corruption, hostile, not_finite, starts, disk, edges, fuzz, fuzz_guided, toggles, golden)
+    for module in (
+        kills,
+        figures,
+        writer,
+        corruption,
+        hostile,
+        not_finite,
+        starts,
+        disk,
+        edges,
+        fuzz,
+        fuzz_guided,
+        toggles,
+        golden,
+    )
 }
 TEXT = """\
 # What a run survives

@@ -196,7 +196,7 @@ class _Events:
         with explained_disk_errors("events", directory):
             directory.mkdir(parents=True, exist_ok=True)
             number = len(list(directory.iterdir()))  # by which those of one second are in order
-            self._writer = EventsWriter(str(directory / "events"), f".{number}.{secrets.token_hex(4)}")
+            self._writer = EventsWriter(str(directory / "events"), f".{number}.{secrets.token_hex(8)}")
 
     def close(self) -> None:
         self._writer.close()
