@@ -328,6 +328,25 @@ def _interrupted(place: Path, words: Sequence[str], first: str, times: int) -> f
             running.kill()
 
 
+@case("SIGTERM to a figure")
+def _(place: Path) -> float:
+    """It ends its runs, which leave a checkpoint, and says how to go on."""
+    words = ["-m", "sbeed", "figure", "on-policy", "--only", "Pendulum-v1", "TRPO", "--out", str(place / "figure")]
+    with subprocess.Popen([sys.executable, *words], stderr=subprocess.PIPE, text=True) as running:
+        try:
+            for _ in range(1200):
+                if list((place / "figure").glob("runs/*/lock")):
+                    break
+                time.sleep(0.1)
+            running.send_signal(signal.SIGTERM)
+            begin = time.perf_counter()
+            _, err = running.communicate(timeout=60)
+        finally:
+            running.kill()
+    refused(Said(running.returncode, "", err), 143, "terminated: run the same command to continue")
+    return time.perf_counter() - begin
+
+
 @case("a worker that dies")
 def _(place: Path) -> None:
     """It is replaced, and the run ends bit-equal to one whose worker lived."""

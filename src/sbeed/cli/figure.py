@@ -140,6 +140,7 @@ class FigureCommand:
 def executing(name: str, address: str | None, slots: int | None = None, *, members: int = 1) -> "Iterator[Executor]":
     """Start the executor of that name; stop all its work when the block ends.   members: agents in each run"""
     from sbeed.experiments import executors
+    from sbeed.training.interrupt import terminable
 
     require("--address", address is None or name == "ray", "requires --executor ray")
     if name == "local":
@@ -149,7 +150,8 @@ def executing(name: str, address: str | None, slots: int | None = None, *, membe
         with complaints(ConnectionError, RuntimeError, ValueError):
             executor = executors.Ray(address, slots)
     try:
-        yield executor
+        with terminable("run the same command to continue"):
+            yield executor
     except KeyboardInterrupt:
         raise KeyboardInterrupt("run the same command to continue") from None
     finally:

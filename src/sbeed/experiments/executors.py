@@ -6,6 +6,7 @@ A run's numbers depend on its spec alone: wherever it runs it has one thread, an
 import json
 import os
 import secrets
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ from typing import Any, NamedTuple, Protocol
 from sbeed.experiments.machine import cores
 from sbeed.experiments.spec import Run, describe, read_run
 from sbeed.experiments.worker import FAILED, STOPPED, Outcome
+from sbeed.storage.safe_write import beside, sweep_beside
 
 MEMORY = 2 * 2**30  # bytes that a run may take: a replay of a million transitions, jax and an environment
 
@@ -156,9 +158,13 @@ class Ray:
 
         self._ray, self._most = ray, slots
         options: dict[str, Any] = {"address": address, "log_to_driver": False, "logging_level": "critical"}
+        self._place: Path | None = None
         if address is None:
             # "local": a cluster that happens to run here is not joined.
             options |= {"address": "local", "num_cpus": slots or cores(), "include_dashboard": False}
+            # Its sockets and logs are nobody else's to see, and do not stay.
+            self._place = _private_place()
+            options["_temp_dir"] = str(self._place / "ray")  # which Ray opens to everybody: what is around it is not
         try:
             ray.init(**options)
         except ray.exceptions.RayError as error:  # no token, or not the cluster's
@@ -205,6 +211,17 @@ class Ray:
             self._ray.cancel(found, force=True)
         self._running.clear()
         self._ray.shutdown()
+        if self._place is not None:
+            shutil.rmtree(self._place, ignore_errors=True)
+
+
+def _private_place() -> Path:
+    """A new directory for us alone; those of processes that were killed go."""
+    ray = Path(tempfile.gettempdir()) / "ray"
+    place = beside(ray)
+    place.mkdir(mode=0o700)
+    sweep_beside(ray)
+    return place
 
 
 def runs_that_fit(resources: Mapping[str, float]) -> int:

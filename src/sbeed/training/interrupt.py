@@ -57,6 +57,24 @@ def interruptible(kept: str) -> Iterator[Callable[[], bool]]:
 
 
 @contextmanager
+def terminable(kept: str) -> Iterator[None]:
+    """Let SIGTERM raise a Terminated inside the block, whatever else handles it, such as Ray with a dump of its own."""
+
+    def end(number: int, frame: object) -> None:
+        signal.signal(number, signal.SIG_IGN)  # a second one does not break off what is being put in order
+        raise Terminated(kept)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
+
+
+@contextmanager
 def _watched() -> Iterator[None]:
     """Let a thread watch over the block.
 
