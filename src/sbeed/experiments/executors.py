@@ -1,6 +1,7 @@
 """Executors of runs: processes of this machine, or tasks of a Ray cluster. Both call `worker`.
 
-A run's numbers depend on its spec alone: wherever it runs it has one thread, and its files are the same.
+A run's numbers depend on its spec, on the versions of packages and on how many cores its process may use: XLA divides
+large sums among them. With as many, its files are the same wherever it runs.
 """
 
 import json
