@@ -1,6 +1,7 @@
 """`sbeed train` and `sbeed resume`: every setting is a flag, and a key of a YAML or JSON file."""
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, make_dataclass
 from pathlib import Path
@@ -102,6 +103,7 @@ class Resume:
     """Directory of the dataset, for a run of `sbeed fit`. A dataset other than the run's is refused."""
 
     def __call__(self) -> int:
+        from sbeed.storage.checkpoints import cores_of
         from sbeed.storage.run_dir import RunDir, check_run
 
         check_workers(self.workers)
@@ -109,6 +111,9 @@ class Resume:
             with complaints(OSError):
                 check_run(self.run)
                 run = stack.enter_context(RunDir(self.run, resume=True))
+            cores = cores_of(self.run)
+            if cores is not None:  # XLA reads it when it starts, and divides its sums as it did then
+                os.environ.setdefault("NPROC", str(cores))
             from gymnasium.error import Error as GymnasiumError
 
             from sbeed.collect.actor import Unrepeatable

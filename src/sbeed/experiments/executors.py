@@ -1,7 +1,7 @@
 """Executors of runs: processes of this machine, or tasks of a Ray cluster. Both call `worker`.
 
-A run's numbers depend on its spec, on the versions of packages and on how many cores its process may use: XLA divides
-large sums among them. With as many, its files are the same wherever it runs.
+A run's numbers depend on its spec and on the versions of packages: XLA divides large sums among as many threads as it
+is told of, so that a run's files are the same wherever it runs, on one core or on many.
 """
 
 import json
@@ -54,7 +54,9 @@ class Executor(Protocol):
 
 def one_thread(environment: Mapping[str, str]) -> dict[str, str]:
     """The environment variables of a process that computes on one core."""
-    return {"JAX_PLATFORMS": environment.get("JAX_PLATFORMS", "cpu"), **_one_thread_each(environment)}
+    # XLA's threads, which share that core: sums are divided among two, as where our figures were made.
+    platform = {"JAX_PLATFORMS": environment.get("JAX_PLATFORMS", "cpu"), "NPROC": "2"}
+    return {**platform, **_one_thread_each(environment)}
 
 
 def on_any_device(environment: Mapping[str, str]) -> dict[str, str]:

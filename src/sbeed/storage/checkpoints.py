@@ -100,6 +100,15 @@ class Checkpoint:
         return tensors.read_tensors(self.run / REPLAY / part.name, part.file, rows)
 
 
+def cores_of(run: Path) -> int | None:
+    """On how many cores the newest checkpoint of a run was written; None if it does not say, or cannot be read."""
+    for step in steps_of(run)[-1:]:
+        with suppress(DamagedModel, AttributeError, TypeError):
+            cores = Checkpoint(run, step).about.get("machine", {}).get("cores")
+            return cores if type(cores) is int and 1 <= cores <= 1024 else None
+    return None
+
+
 def steps_of(run: Path) -> list[int]:
     """The steps of a run's checkpoints, in order."""
     found = (step_of(path) for path in (Path(run) / CHECKPOINTS).glob("step_*"))

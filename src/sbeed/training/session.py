@@ -207,8 +207,14 @@ def _machine() -> dict[str, Any]:
     """What rounding depends on, beside the versions."""
     import jax
 
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return {"cores": cores, "device": jax.devices()[0].device_kind, "XLA_FLAGS": os.environ.get("XLA_FLAGS", "")}
+    return {"cores": _cores(), "device": jax.devices()[0].device_kind, "XLA_FLAGS": os.environ.get("XLA_FLAGS", "")}
+
+
+def _cores() -> int:
+    """The threads among which XLA divides large sums on a CPU: by NPROC, else as many as there are cores."""
+    told = os.environ.get("NPROC", "")
+    there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return int(told) if told.isdecimal() and int(told) else there
 
 
 def _tell_differences(checkpoint: Checkpoint) -> None:
