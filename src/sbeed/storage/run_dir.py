@@ -299,7 +299,7 @@ def _text(path: Path, most: int) -> str:
 
 def read_config(path: Path) -> dict[str, Any]:
     """The keys and values of a YAML or JSON file of ours, as plain data: no tag of YAML's can run anything."""
-    return parse_config(_text(Path(path), 4 * _LARGEST_CONFIG), path)
+    return parse_config(_text(Path(path), 2**22), path)
 
 
 def read_named_config(path: Path) -> dict[str, Any]:

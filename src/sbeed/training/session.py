@@ -32,6 +32,8 @@ from sbeed.training.progress_bar import progress_bar as show_progress
 from sbeed.training.run import RunSpec, make_trainer
 from sbeed.training.trainer import Trainer
 
+_KEPT = ("preset", "steps", "evaluate_every", "episodes", "final_episodes", "checkpoint_every")
+
 
 class Past(NamedTuple):
     """What there was of a run until its checkpoint, beside where its trainer stood."""
@@ -172,8 +174,8 @@ def settings_of(spec: RunSpec, trainer: Trainer, first_step: int) -> dict[str, A
 
 
 def read_settings(path: Path) -> tuple[RunSpec, range]:
-    """What a run asks for, and its seeds: by its newest checkpoint, which is vouched for, else by its config.yaml."""
-    settings = _saved_settings(path) or run_dir.read_config(path / run_dir.CONFIG)
+    """What a run's config.yaml asks for, and its seeds."""
+    settings = run_dir.read_config(path / run_dir.CONFIG)
     if "env" not in settings:
         raise ValueError(
             f"'{path}' was begun with an environment, a behaviour or an agent that is in no file: "
@@ -194,13 +196,19 @@ def _saved_settings(path: Path) -> dict[str, Any]:
     return {}
 
 
-def _tell_edits(path: Path) -> None:
-    """Warn of what was changed in config.yaml since the run was begun."""
-    saved, there = _saved_settings(path), run_dir.read_config(path / run_dir.CONFIG)
-    edits = [name for name in {**saved, **there} if saved.get(name) != there.get(name)] if saved else []
+def _as_begun(path: Path, spec: RunSpec) -> RunSpec:
+    """The settings that a checkpoint cannot tell from where the run stands, as the newest one keeps them.
+
+    What differs in config.yaml is named. What makes it another run is refused by `restore`.
+    """
+    saved = _saved_settings(path)
+    kept = {name: saved[name] for name in _KEPT if name in saved}
+    begun = with_fields(spec, kept)
+    edits = [name for name in kept if getattr(begun, name) != getattr(spec, name)]
     if edits:
-        told = ", ".join(f"{name} {there.get(name)!r:.50} (begun with {saved.get(name)!r:.50})" for name in edits)
+        told = ", ".join(f"{name} {getattr(spec, name)!r} (begun with {kept[name]!r})" for name in edits)
         warnings.warn(f"'{path / run_dir.CONFIG}' was edited: {told}; the run goes on as begun", stacklevel=3)
+    return begun
 
 
 def _machine() -> dict[str, Any]:
@@ -327,7 +335,7 @@ def go_on(
 ) -> list[Row]:
     """`resume` of a directory that is ours already."""
     spec, seeds = read_settings(run.path)
-    _tell_edits(run.path)
+    spec = _as_begun(run.path, spec)
     if at is None and is_finished(run.path, seeds, spec.steps, spec.steps):
         return run_dir.read_rows(run.path)
     if env is None:
