@@ -488,11 +488,11 @@ def _(place: Path) -> None:
 @case("another number of cores and another version")
 def _(place: Path) -> None:
     from sbeed.storage import tensors
-    from sbeed.training import session
+    from sbeed.training import run_settings, session
 
-    machine = {**session._machine(), "cores": 77}
+    machine = {**run_settings.machine(), "cores": 77}
     versions = {**tensors.versions(), "jax": "0.0.1"}
-    with runs.replaced(session, "_machine", lambda: machine), runs.replaced(tensors, "versions", lambda: versions):
+    with runs.replaced(session, "machine", lambda: machine), runs.replaced(tensors, "versions", lambda: versions):
         run = _broken_off(place)
     refused(process("resume", str(run)), 0, "cores 77 there", "jax 0.0.1 there", "may differ in rounding")
 

@@ -102,7 +102,7 @@ def _minari(place: Path, content: bytes) -> None:
 def _config(place: Path, content: bytes) -> None:
     from sbeed.agents.configs import config_of
     from sbeed.agents.knobs import check_ranges, with_fields
-    from sbeed.training.session import read_settings
+    from sbeed.training.run_settings import read_settings
 
     (place / "settings" / run_dir.CONFIG).write_bytes(content)
     spec, _ = read_settings(place / "settings")

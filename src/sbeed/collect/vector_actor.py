@@ -1,4 +1,4 @@
-"""A Gymnasium VectorEnv as one member's source of data."""
+"""Collect the data of one member from a Gymnasium VectorEnv."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,20 +7,19 @@ from typing import Any
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from sbeed.collect.actor import Chunk, Drawing, Evaluator, MakeEnv, Mark, Scores, transitions
+from sbeed.collect.actor import Chunk, Drawing, Evaluator, MakeEnv, Mark, transitions
 from sbeed.collect.episode import FAULTS, TRAINING, episode_seed
 from sbeed.envs import spaces
 from sbeed.envs.base import EnvironmentFault
 from sbeed.envs.gym import vector_spec
-from sbeed.models.host import HostPolicy
 
 
 class VectorActor:
-    """The n environments of a Gymnasium VectorEnv as one member's source.
+    """Step the n environments of a Gymnasium VectorEnv for one member.
 
-    A chunk holds the steps of one environment after those of another, and `last` where each one's part ends. A step on
-    which an environment only resets (Gymnasium's default: the step after an episode's end) is none, so a chunk's parts
-    need not be of one length; what is over is the beginning of the next chunk.
+    A chunk holds the steps of the first environment, then those of the second, and so on; `last` is true where one
+    environment's part ends. A step that only resets an environment (in Gymnasium's default mode the step after an
+    episode's end) is no transition, so the parts may differ in length. Steps beyond a chunk's size begin the next one.
     """
 
     def __init__(self, envs: VectorEnv, make_for_evaluation: MakeEnv, seed: int):
@@ -28,27 +27,32 @@ class VectorActor:
         self.name = vector_spec(envs).name
         self.mode = envs.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
         self.evaluator = Evaluator(make_for_evaluation, seed)
+        self.evaluate = self.evaluator.play
         self.rng = np.random.default_rng([seed, 0])
         self.resets = 0
-        self.pending: list[tuple[int, tuple]] = []  # steps not yet handed out, each with its environment's number
+        self.pending: list[tuple[int, tuple]] = []  # (environment, step) that no chunk has held yet
         self.returns: list[float] = []
         self.totals, self.resetting = np.zeros(envs.num_envs), np.zeros(envs.num_envs, bool)
         self.noise: Any = 0.0
-        self.steps = 0  # that all of them have taken together
+        self.steps = 0  # of the vector
         self.obs = self._reset()
         self._check("observation", self.obs)
 
     def _seed(self) -> int:
-        self.resets += 1  # those that are ours to seed; the rest the environments make themselves
+        self.resets += 1  # counts the resets made here; the environments make the others themselves
         return episode_seed(self.seed, TRAINING, self.resets)
 
     def _reset(self, **options: Any) -> np.ndarray:
         with self._faults():
             first, _ = self.envs.reset(seed=self._seed(), **options)
-            return self._observe(first)
+            return self._observe_all(first)
 
     def _observe(self, observations: Any) -> np.ndarray:
-        seen = np.array(spaces.encode(self.envs.single_observation_space, observations))  # never the environments' own
+        # A copy, because the environments may reuse their arrays.
+        return np.array(spaces.encode(self.envs.single_observation_space, observations))
+
+    def _observe_all(self, observations: Any) -> np.ndarray:
+        seen = self._observe(observations)
         if seen.ndim != 2 or len(seen) != self.envs.num_envs:
             raise ValueError(f"observation has shape {np.shape(observations)} for {self.envs.num_envs} environments")
         return seen
@@ -69,7 +73,7 @@ class VectorActor:
         chosen.sort(key=lambda step: step[0])  # stable: the steps of one environment stay in order
         chunk = transitions([row for _, row in chosen])
         owners = np.array([owner for owner, _ in chosen])
-        # The path does not go on at the border between two environments, nor from this chunk to the next.
+        # A path ends at the border between two environments, and at the end of a chunk.
         pauses = np.append(owners[1:] != owners[:-1], True)
         returns, self.returns = self.returns, []
         return chunk._replace(last=chunk.last | pauses), returns
@@ -80,11 +84,11 @@ class VectorActor:
         actions = spaces.decode(self.envs.single_action_space, policy.squash(raw))
         with self._faults():
             observations, rewards, terminated, truncated, info = self.envs.step(actions)
-            obs, rewards, terminated = self._observe(observations), np.asarray(rewards), np.asarray(terminated)
+            obs, rewards, terminated = self._observe_all(observations), np.asarray(rewards), np.asarray(terminated)
         over = terminated | np.asarray(truncated)
         reached = obs
         if self.mode is AutoresetMode.SAME_STEP and over.any():
-            reached = obs.copy()  # `obs` is already that of the next episode
+            reached = obs.copy()  # `obs` already belongs to the next episode
             reached[over] = self._observe(np.stack(info["final_obs"][over]))
         for what, numbers in (("action", actions), ("reward", rewards), ("observation", reached), ("observation", obs)):
             self._check(what, numbers)
@@ -116,12 +120,9 @@ class VectorActor:
         )
 
     def resume(self, mark: Mark) -> None:
-        self.mark()  # which says why not
+        self.mark()  # raises, with the reason
 
     restart = resume
 
-    def evaluate(self, policy: HostPolicy, episodes: int) -> Scores:
-        return self.evaluator.play(policy, episodes)
-
     def close(self) -> None:
-        self.evaluator.close()  # `envs` were given
+        self.evaluator.close()  # `envs` belong to the user
