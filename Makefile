@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo theory results bench bench-learning bench-baselines bench-offline bench-reliability test test-fast test-browser test-sb3 generated coverage install lint types imports pytest lock wheel clean
+.PHONY: demo theory results bench bench-learning bench-baselines bench-offline bench-reliability test test-fast test-browser test-sb3 generated coverage install lint types imports pytest lock audit wheel clean
 
 # Pendulum from nothing to solved; small networks suffice for it.
 demo: install
@@ -118,13 +118,21 @@ install: .venv/.installed
 
 # Rewrites requirements.txt from pyproject.toml: the newest versions that fit, with hashes and without an index.
 lock:
-	$(PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install --quiet pip-tools
+	$(PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install --quiet --require-hashes -r requirements-lock.txt
 	.venv-lock/bin/pip-compile --quiet --upgrade --extra dev --extra plot --extra mujoco --extra video --extra ray --extra tune --extra minari --generate-hashes --strip-extras --no-annotate \
 		--no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --output-file requirements.txt pyproject.toml
 	.venv-lock/bin/pip-compile --quiet --upgrade --unsafe-package torch --unsafe-package setuptools --generate-hashes --strip-extras --no-annotate \
 		--no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --output-file benchmarks/requirements.txt benchmarks/requirements.in
 	.venv-lock/bin/pip-compile --quiet --upgrade --unsafe-package torch --unsafe-package setuptools --generate-hashes --strip-extras --no-annotate \
 		--no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --output-file benchmarks/offline/requirements.txt benchmarks/offline/requirements.in
+	.venv-lock/bin/pip-compile --quiet --upgrade --allow-unsafe --generate-hashes --strip-extras --no-annotate --no-header \
+		--no-emit-index-url --no-emit-trusted-host --no-emit-find-links --output-file requirements-lock.txt requirements-lock.in
+	rm -rf .venv-lock
+
+# Known holes in what is pinned, before a release. Needs the network.
+audit:
+	$(PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install --quiet --require-hashes -r requirements-lock.txt
+	.venv-lock/bin/pip-audit --require-hashes --disable-pip -r requirements.txt
 	rm -rf .venv-lock
 
 wheel: install

@@ -11,7 +11,10 @@ from benchmarks.markdown import aligned
 from benchmarks.reliability import (
     corruption,
     disk,
+    edges,
     figures,
+    fuzz,
+    fuzz_guided,
     golden,
     hostile,
     kills,
@@ -24,7 +27,21 @@ from benchmarks.rows import Measurement
 
 THREATS: dict[str, ModuleType] = {
     module.NAME: module
-    for module in (kills, figures, writer, corruption, hostile, not_finite, starts, disk, toggles, golden)
+    for module in (
+        kills,
+        figures,
+        writer,
+        corruption,
+        hostile,
+        not_finite,
+        starts,
+        disk,
+        edges,
+        fuzz,
+        fuzz_guided,
+        toggles,
+        golden,
+    )
 }
 TEXT = """\
 # What a run survives

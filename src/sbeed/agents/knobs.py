@@ -95,7 +95,7 @@ def _inside(number: float, meta: Any) -> bool:
     low = -math.inf if meta["low"] is None else meta["low"]
     high = math.inf if meta["high"] is None else meta["high"]
     within = low < number < high if meta["open"] else low <= number <= high
-    return within and math.isfinite(number)
+    return within and abs(number) < math.inf  # math.isfinite takes no integer of 400 digits
 
 
 def _range(meta: Any) -> str:

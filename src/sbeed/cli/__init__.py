@@ -5,6 +5,8 @@ import io
 import os
 import re
 import sys
+import tempfile
+import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, get_type_hints
@@ -13,7 +15,7 @@ import tyro
 
 from sbeed import __version__
 from sbeed.agents.configs import config_of
-from sbeed.cli.console import UserError
+from sbeed.cli.console import ENVIRONMENT_FAULT, OUR_FAULT, UserError, complain, one_line, say
 from sbeed.cli.data import Data, Record, Value
 from sbeed.cli.figure import FigureCommand
 from sbeed.cli.fit import FitSettings, fit_command
@@ -27,6 +29,7 @@ from sbeed.cli.theory import Theory
 from sbeed.cli.train import Resume, Train, with_flags_of
 from sbeed.cli.tune import Tune
 from sbeed.cli.words import hint, names_a_module, whole_numbers
+from sbeed.reporting.markup import printable
 from sbeed.training.interrupt import Terminated
 
 DESCRIPTION = "SBEED: reinforcement learning that solves the smoothed Bellman equation as an optimisation problem."
@@ -51,33 +54,56 @@ def main(args: Sequence[str] | None = None) -> None:
     """Entry point of the `sbeed` command.
 
     Exit code 0: done; 1: a statement does not hold; 2: wrong input, or the disk cannot be written; 3: an environment
-    failed; 4: a run diverged; 130: interrupted; 141: the output pipe was closed; 143: terminated.
+    failed; 4: a run diverged; 70: our own fault; 130: interrupted; 141: the output pipe was closed; 143: terminated.
     """
     args = list(sys.argv[1:] if args is None else args)
-    warnings.formatwarning = lambda message, *_: f"sbeed: {message}\n"
+    warnings.formatwarning = lambda message, *_: f"sbeed: {printable(str(message))}\n"
     if args == ["--version"]:
-        print(f"sbeed {__version__}")
+        say(f"sbeed {__version__}")
         return
     try:
-        code = _parse(args)()
+        code = _run(_parse(args))
         sys.stdout.flush()  # so that a closed pipe shows here, not after main
         sys.exit(code)
     except UserError as error:
-        print(f"sbeed: {error}", file=sys.stderr)
+        complain(error)
         sys.exit(error.code)
     except BrokenPipeError:
         # The reader of the pipe has closed it. Nothing more can be written, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except OSError as error:
-        print(f"sbeed: cannot write: {error}", file=sys.stderr)
+        complain(f"cannot write: {error}")
         sys.exit(2)
     except KeyboardInterrupt as stop:
-        print(": ".join(["sbeed: interrupted", *map(str, stop.args)]), file=sys.stderr)
+        complain(": ".join(["interrupted", *map(str, stop.args)]))
         sys.exit(130)
     except Terminated as stop:
-        print(f"sbeed: terminated: {stop.kept}", file=sys.stderr)
+        complain(f"terminated: {stop.kept}")
         raise
+    except Exception as error:  # that nobody foresaw
+        complain(f"an error of sbeed's own, {type(error).__name__}: {one_line(error):.500}; {_kept(error)}")
+        sys.exit(OUR_FAULT)
+
+
+def _run(command: Callable[[], int]) -> int:
+    """The command's exit code. An environment, a policy or a library that calls sys.exit does not decide about it."""
+    try:
+        return command()
+    except Terminated:
+        raise
+    except SystemExit as stop:
+        raise UserError(f"something that was run called sys.exit({stop.code!r})", ENVIRONMENT_FAULT) from stop
+
+
+def _kept(error: Exception) -> str:
+    """Write the traceback to a file and say which."""
+    try:
+        with tempfile.NamedTemporaryFile("w", prefix="sbeed-", suffix=".txt", delete=False) as file:
+            file.writelines(traceback.format_exception(error))
+    except OSError:
+        return "its traceback could not be written"
+    return f"please report it with '{file.name}'"
 
 
 def _parse(args: list[str]) -> Callable[[], int]:

@@ -1,11 +1,24 @@
-"""Helpers shared by the commands: one-line errors, directories, a counting progress bar."""
+"""Helpers shared by the commands: what they print, one-line errors, directories, a counting progress bar."""
 
 import contextlib
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-WRONG_INPUT, ENVIRONMENT_FAULT, DIVERGED = 2, 3, 4  # exit codes
+from sbeed.reporting.markup import printable
+
+WRONG_INPUT, ENVIRONMENT_FAULT, DIVERGED, OUR_FAULT = 2, 3, 4, 70  # exit codes
+
+
+def say(text: object = "") -> None:
+    """Print on stdout. Commands print by this and `complain` alone, and tables by `printable`."""
+    print(printable(str(text)))
+
+
+def complain(text: object) -> None:
+    """Print one line on stderr."""
+    print("sbeed: " + printable(" ".join(str(text).split())), file=sys.stderr)
 
 
 class UserError(Exception):
@@ -55,5 +68,10 @@ def complaints(*kinds: type[Exception], code: int = WRONG_INPUT) -> Iterator[Non
     try:
         yield
     except kinds as error:
-        lines = [str(error), *getattr(error, "__notes__", ())]
-        raise UserError("; ".join(" ".join(line.split()) for line in lines), code) from error
+        raise UserError(one_line(error), code) from error
+
+
+def one_line(error: BaseException) -> str:
+    """The message of an exception and its notes, but for jax's, which is about tracebacks."""
+    notes = [note for note in getattr(error, "__notes__", ()) if "JAX_TRACEBACK_FILTERING" not in note]
+    return "; ".join(" ".join(line.split()) for line in (str(error) or type(error).__name__, *notes))

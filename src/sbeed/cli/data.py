@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from sbeed.cli.console import ENVIRONMENT_FAULT, complaints, require
+from sbeed.cli.console import ENVIRONMENT_FAULT, complaints, require, say
+from sbeed.reporting.markup import printable
 
 if TYPE_CHECKING:
     from sbeed.data.dataset import Dataset
@@ -70,7 +71,7 @@ class Record:
                     **asked,
                 )
             save_dataset(self.out, found)
-        print(self.out)
+        say(self.out)
         return 0
 
 
@@ -107,14 +108,14 @@ class Value:
                 load_dataset(self.data), updates=self.updates
             )
         if self.json:
-            print(json_module.dumps(found._asdict(), allow_nan=False))
+            say(json_module.dumps(found._asdict(), allow_nan=False))
             return 0
         for name in ("fitted", "robust"):
             low, high = getattr(found, f"{name}_interval")
-            print(f"{name}: {getattr(found, name):.4g}, 95% of the bootstrap from {low:.4g} to {high:.4g}")
-        print(f"coverage: {found.coverage:.3f}, {found.effective_pieces:.1f} of {found.pieces} pieces")
+            say(f"{name}: {getattr(found, name):.4g}, 95% of the bootstrap from {low:.4g} to {high:.4g}")
+        say(f"coverage: {found.coverage:.3f}, {found.effective_pieces:.1f} of {found.pieces} pieces")
         if found.warning:
-            print(f"warning: {found.warning}")
+            say(f"warning: {found.warning}")
         return 0
 
 
@@ -152,7 +153,7 @@ class Data:
             found = load_dataset(self.path)
         told = summary(found)
         if self.json:
-            print(json_module.dumps(told, allow_nan=False))
+            say(json_module.dumps(told, allow_nan=False))
         else:
             _print(told, found)
         if self.out is not None:
@@ -189,7 +190,7 @@ class Data:
         assert self.out is not None
         with complaints(ValueError, OSError):
             yield self.out
-        print(self.out)
+        say(self.out)
 
 
 def _print(told: dict[str, Any], dataset: "Dataset") -> None:
@@ -198,7 +199,7 @@ def _print(told: dict[str, Any], dataset: "Dataset") -> None:
     from rich.text import Text
 
     console = Console()
-    facts = Table(show_header=False, title=Text(f"dataset of {told['name']}"), title_justify="left")
+    facts = Table(show_header=False, title=Text(printable(f"dataset of {told['name']}")), title_justify="left")
     path = "one path" if told["single_path"] else f"{told['episodes']:,} episodes"
     for name, value in (
         ("transitions", f"{told['transitions']:,}, {path}, {told['terminations']:,} terminations"),
@@ -207,7 +208,7 @@ def _print(told: dict[str, Any], dataset: "Dataset") -> None:
         ("reward", _spread(told["reward"])),
         ("origin", json_module.dumps(told["origin"], ensure_ascii=False)),
     ):
-        facts.add_row(name, Text(value))
+        facts.add_row(name, Text(printable(value)))
     console.print(facts)
     ranges = Table("", "smallest", "mean", "largest", title="ranges", title_justify="left")
     for name, one in told["ranges"].items():

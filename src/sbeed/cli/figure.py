@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from sbeed.cli.console import ENVIRONMENT_FAULT, UserError, complaints, counting, make_directory, require
+from sbeed.cli.console import ENVIRONMENT_FAULT, UserError, complaints, counting, make_directory, require, say
 from sbeed.cli.report import write_page
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class FigureCommand:
 
         with counting(len(theory.PANELS), "panels") as advance:
             written = theory.write(out, seed=seed, progress=advance)
-        print("\n".join(str(path) for path in written))
+        say("\n".join(str(path) for path in written))
         return 0
 
     def _runs(self, out: Path) -> int:
@@ -110,7 +110,7 @@ class FigureCommand:
             )
         with complaints(ValueError, OSError):
             drawn = _draw(out)
-        print("\n".join(str(path) for path in (out / figure_folder.FIGURE, *drawn)))
+        say("\n".join(str(path) for path in (out / figure_folder.FIGURE, *drawn)))
         if failures:
             raise UserError(f"{len(failures)} runs could not be finished; the first: {failures[0]}", ENVIRONMENT_FAULT)
         return 0
@@ -138,6 +138,7 @@ class FigureCommand:
 def executing(name: str, address: str | None, slots: int | None = None, *, members: int = 1) -> "Iterator[Executor]":
     """Start the executor of that name; stop all its work when the block ends.   members: agents in each run"""
     from sbeed.experiments import executors
+    from sbeed.training.interrupt import terminable
 
     require("--address", address is None or name == "ray", "requires --executor ray")
     if name == "local":
@@ -147,7 +148,8 @@ def executing(name: str, address: str | None, slots: int | None = None, *, membe
         with complaints(ConnectionError, RuntimeError, ValueError):
             executor = executors.Ray(address, slots)
     try:
-        yield executor
+        with terminable("run the same command to continue"):
+            yield executor
     except KeyboardInterrupt:
         raise KeyboardInterrupt("run the same command to continue") from None
     finally:

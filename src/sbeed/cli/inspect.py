@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from sbeed.cli.console import complaints
+from sbeed.cli.console import complaints, say
+from sbeed.reporting.markup import printable
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -34,7 +35,7 @@ class Inspect:
         with complaints(ValueError, OSError):
             found = inspect(self.path)
             if self.json:
-                print(json_module.dumps(found, indent=1, allow_nan=False, default=str))
+                say(json_module.dumps(found, indent=1, allow_nan=False, default=str))
             else:
                 _print(found)
         return 0 if is_whole(found) else 1
@@ -87,4 +88,4 @@ def _table(title: str, columns: Iterable[str], rows: Iterable[Iterable[Any]]) ->
 def _shown(value: Any) -> str:
     """Format a value as JSON, so that no control character of a file reaches the terminal."""
     text = json_module.dumps(value, ensure_ascii=False, default=str)
-    return text[1:-1] if isinstance(value, str) else text
+    return printable(text[1:-1] if isinstance(value, str) else text)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from sbeed import __version__
-from sbeed.cli.console import complaints, require
+from sbeed.cli.console import complaints, require, say
 
 if TYPE_CHECKING:
     from sbeed.reporting.figure_results import Results
@@ -37,7 +37,7 @@ class Report:
             from sbeed.reporting import plots
 
             written += [path for figure in found.figures if figure.panels for path in plots.pictures(figure)]
-        print("\n".join(str(path) for path in written))
+        say("\n".join(str(path) for path in written))
         return 0
 
 

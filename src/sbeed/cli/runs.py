@@ -1,7 +1,7 @@
 """`sbeed eval`, `sbeed video`, `sbeed plot`: commands on a run's directory or a saved model."""
 
 import json as json_module
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from sbeed.cli.console import ENVIRONMENT_FAULT, complaints, require
+from sbeed.cli.console import ENVIRONMENT_FAULT, complaints, require, say
 from sbeed.cli.train import EnvKwargs, Wrappers, named_env
 from sbeed.storage.run_dir import CONFIG, METRICS, is_run, read_config, read_rows, saved_models
 from sbeed.storage.safe_write import new_file
@@ -50,9 +50,9 @@ class Eval:
         std = (sum((x - mean) ** 2 for x in returns) / len(returns)) ** 0.5
         if self.json:
             answer = {"mean_return": mean, "std_return": std, "returns": returns, "lengths": lengths}
-            print(json_module.dumps(answer, allow_nan=False))
+            say(json_module.dumps(answer, allow_nan=False))
         else:
-            print(f"return {mean:.1f} +- {std:.1f}, length {sum(lengths) / len(lengths):.1f}, episodes {len(returns)}")
+            say(f"return {mean:.1f} +- {std:.1f}, length {sum(lengths) / len(lengths):.1f}, episodes {len(returns)}")
         return 0
 
 
@@ -83,7 +83,7 @@ class Video:
             video.check_filmable(name, by_user)
             with new_file(path) as part:
                 video.film(part, name, policy, self.episodes, **asked)
-        print(path)
+        say(path)
         return 0
 
 
@@ -107,7 +107,7 @@ class Plot:
         rows = {name: some for name, some in found.items() if some}
         require("runs", rows != {}, f"no rows of metrics in {', '.join(str(run) for run in self.runs) or 'nothing'}")
         for name, some in rows.items():
-            ours = all({"env", "step"} <= set(row) for row in some)
+            ours = all(_is_ours(row) for row in some)
             require("runs", ours, f"'{name}' has a {METRICS} that sbeed did not write")
             played = all("return" in row for row in some)
             require("runs", played, f"'{name}' has no returns: it was never evaluated (sbeed fit --eval-env)")
@@ -117,13 +117,19 @@ class Plot:
 
         with complaints(OSError):
             plots.save_as(plots.learning_curves(rows, fitted=fitted), self.out)
-        print(self.out)
+        say(self.out)
         return 0
 
 
 def _is_fitted(run: Path) -> bool:
     """True for a run that learned from a dataset."""
     return is_run(run) and bool(read_config(run / CONFIG).get("data"))
+
+
+def _is_ours(row: Mapping[str, Any]) -> bool:
+    kinds = {"env": str, "seed": int, "step": int}
+    number = isinstance(row.get("return"), int | float | None)
+    return number and all(isinstance(row.get(name), kind) for name, kind in kinds.items())
 
 
 def _models(run: Path) -> list[Path]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sbeed.cli.console import counting, require
+from sbeed.cli.console import counting, require, say
 
 if TYPE_CHECKING:
     from sbeed.theory.report import Row
@@ -45,7 +45,7 @@ class Theory:
             rows = report.run(statements, mdps=self.mdps, seed=self.seed, on_row=lambda row: advance(row.name))
         if self.json:
             found = [{**row.as_dict(), "says": statement.says} for statement, row in zip(statements, rows)]
-            print(json_module.dumps(found, indent=1, allow_nan=False))
+            say(json_module.dumps(found, indent=1, allow_nan=False))
         else:
             _print_table(rows)
         return 0 if all(row.holds for row in rows) else 1

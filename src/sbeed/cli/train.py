@@ -1,6 +1,7 @@
 """`sbeed train` and `sbeed resume`: every setting is a flag, and a key of a YAML or JSON file."""
 
 import contextlib
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, make_dataclass, replace
 from functools import partial
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 import tyro
 
 from sbeed.agents.configs import config_of
-from sbeed.cli.console import DIVERGED, ENVIRONMENT_FAULT, complaints, require
+from sbeed.cli.console import DIVERGED, ENVIRONMENT_FAULT, complaints, require, say
 from sbeed.cli.flags import flags_of, given, own_default, preset_value
 from sbeed.cli.lines import resumed_lines, told
 from sbeed.cli.plan import Plan, RunSettings, plan_of, told_by_flag
@@ -129,8 +130,13 @@ class Resume:
     """Print nothing before the final scores."""
 
     def __call__(self) -> int:
+        from sbeed.storage.checkpoints import cores_of
+
         check_workers(self.workers)
         with own_run(self.run, resume=True) as run:
+            cores = cores_of(self.run)
+            if cores is not None:  # XLA reads it when it starts, and divides its sums as it did then
+                os.environ.setdefault("NPROC", str(cores))
             from gymnasium.error import Error as GymnasiumError
 
             from sbeed.collect.actor import Unrepeatable
@@ -142,7 +148,7 @@ class Resume:
                 env = None if self.env is None else named_env(self.env, self.env_kwargs, self.wrapper)
                 spec, seeds = read_settings(self.run, env if isinstance(env, EnvMaker) else None)
                 if self.start is None and is_finished(self.run, seeds, spec.steps, spec.steps):
-                    print(f"'{self.run}' is finished: there is nothing left to do")
+                    say(f"'{self.run}' is finished: there is nothing left to do")
                     return 0
                 rows = go_on(
                     run,
@@ -191,12 +197,13 @@ def faults() -> Iterator[None]:
     """Turn the failures of a valid run into one-line errors, each kind with its own exit code."""
     from jax.errors import JaxRuntimeError
 
+    from sbeed.collect.workers import DeadWorker
     from sbeed.envs.base import EnvironmentFault
 
     with (
-        complaints(EnvironmentFault, code=ENVIRONMENT_FAULT),
+        complaints(EnvironmentFault, DeadWorker, code=ENVIRONMENT_FAULT),
         complaints(FloatingPointError, code=DIVERGED),
-        complaints(JaxRuntimeError),
+        complaints(JaxRuntimeError, MemoryError),
     ):
         yield
 
@@ -205,8 +212,8 @@ def report(rows: "list[Row]", path: Path) -> int:
     """Print the final scores and the run's directory; returns the exit code."""
     for row in rows:
         if row["final"] and "return" in row:
-            print(f"seed {row['seed']}: return {row['return']:.1f} +- {row['return_std']:.1f}")
-    print(path)
+            say(f"seed {row['seed']}: return {row['return']:.1f} +- {row['return_std']:.1f}")
+    say(path)
     return 0
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from sbeed.cli.console import UserError, complaints, make_directory, require
+from sbeed.cli.console import UserError, complaints, make_directory, require, say
 from sbeed.cli.figure import executing
 from sbeed.cli.train import Asking
 
@@ -75,6 +75,6 @@ class Tune(Asking):
         if not study.get_trials(states=(search.TrialState.COMPLETE,)):
             raise UserError(f"no trial in '{self.out}' was completed")
         path = search.write_best(self.out, study, base)
-        print(path.read_text(), end="")
-        print(path)
+        say(path.read_text().rstrip("\n"))
+        say(path)
         return 0

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from sbeed.collect.episode import EVALUATION, TRAINING, Episode, HostStep
+from sbeed.collect.waiting import waiting
 from sbeed.envs.base import EnvironmentFault, HostEnv
 from sbeed.models.host import HostPolicy
 from sbeed.types import Transition
@@ -166,8 +167,14 @@ class Actor:
         self.evaluator.close()
 
 
+LONGEST = 100_000  # steps of an episode of an evaluation, where the environment's registration names no limit
+
+
 class Evaluator:
-    """Play evaluation episodes in an environment of their own, so that the training episode is not disturbed."""
+    """Play evaluation episodes in an environment of their own, so that the training episode is not disturbed.
+
+    An episode is cut off after the steps that the environment's registration names, or after `LONGEST`.
+    """
 
     def __init__(self, make: MakeEnv, seed: int):
         self.make, self.seed = make, seed
@@ -180,9 +187,10 @@ class Evaluator:
         episode = Episode(self.env, self.seed, EVALUATION, " of the evaluation")
         returns, lengths = [], []
         for index in range(episodes):
-            episode.begin(index)
-            for _ in episode.play(greedily(policy)):
-                pass
+            with waiting(f"episode {index + 1} of an evaluation"):
+                episode.begin(index)
+                for _ in islice(episode.play(greedily(policy)), self.env.spec.time_limit or LONGEST):
+                    pass
             returns.append(episode.total)
             lengths.append(len(episode.actions))
         return returns, lengths

@@ -15,6 +15,9 @@ def episode_seed(seed: int, purpose: int, episode: int) -> int:
     return int(np.random.SeedSequence([seed, purpose, episode]).generate_state(1)[0])
 
 
+FAULTS = (Exception, SystemExit)  # an environment that calls sys.exit does not end the run as if it were done
+
+
 class HostStep(NamedTuple):
     """One step of an episode."""
 
@@ -48,7 +51,7 @@ class Episode:
         self.number, self.total, self.actions = index + 1, 0.0, []
         try:
             self.obs = self.env.reset(seed=episode_seed(self.seed, self._purpose, index))
-        except Exception as error:
+        except FAULTS as error:
             raise self._fault(error) from error
 
     def play(self, act: Callable[[np.ndarray], tuple[Any, Any]]) -> Iterator[HostStep]:
@@ -63,12 +66,14 @@ class Episode:
             self.actions.append(sent)
             try:
                 self.obs, reward, terminated, truncated = self.env.step(sent)
-            except Exception as error:
+            except FAULTS as error:
                 raise self._fault(error) from error
             last, self.total = terminated or truncated, self.total + reward
             yield HostStep(obs, raw, sent, reward, self.obs, terminated, last)
 
-    def _fault(self, error: Exception) -> EnvironmentFault:
+    def _fault(self, error: BaseException) -> BaseException:
+        if isinstance(error, SystemExit) and type(error) is not SystemExit:
+            return error  # not the environment's: SIGTERM was answered in the middle of a step
         where = f" at step {len(self.actions)} of episode {self.number}{self._of}"
         if isinstance(error, EnvironmentFault):
             return EnvironmentFault(error.complaint, where)

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from sbeed.collect.actor import LONGEST
 from sbeed.envs.base import JaxEnv
 from sbeed.models.policies import Policy
 from sbeed.types import Array, Key, Transition
@@ -88,8 +89,9 @@ def evaluate(env: JaxEnv, policy: Policy, key: Key, *, episodes: int) -> tuple[A
     """Play the deterministic policy; every call plays the same episodes.
 
     Returns three arrays [episodes]: returns, lengths, and the index in FIELDS of a number that was not finite, which
-    ended the episode, or -1.
+    ended the episode, or -1. An episode is cut off after the environment's time limit, or after `LONGEST` steps.
     """
+    most = env.spec.time_limit or LONGEST
 
     def one(k: Key) -> tuple[Array, Array, Array]:
         k_reset, k_steps = jax.random.split(k)
@@ -102,7 +104,7 @@ def evaluate(env: JaxEnv, policy: Policy, key: Key, *, episodes: int) -> tuple[A
             action = policy.squash(policy.mode(env.observe(state)))
             after = env.step(state, action, jax.random.fold_in(k_steps, length))
             fault = _fault(action, after.reward, after.obs)
-            over = after.terminated | after.truncated | (fault >= 0)
+            over = after.terminated | after.truncated | (fault >= 0) | (length + 1 >= most)
             return after.state, total + after.reward, length + 1, fault, over
 
         state = env.reset(k_reset)

@@ -1,12 +1,14 @@
 """Collect the data of one member from a Gymnasium VectorEnv."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from sbeed.collect.actor import Chunk, Drawing, Evaluator, MakeEnv, Mark, transitions
-from sbeed.collect.episode import TRAINING, episode_seed
+from sbeed.collect.episode import FAULTS, TRAINING, episode_seed
 from sbeed.envs import spaces
 from sbeed.envs.base import EnvironmentFault
 from sbeed.envs.gym import vector_spec
@@ -33,17 +35,36 @@ class VectorActor:
         self.totals, self.resetting = np.zeros(envs.num_envs), np.zeros(envs.num_envs, bool)
         self.noise: Any = 0.0
         self.steps = 0  # of the vector
-        first, _ = envs.reset(seed=self._seed())
-        self.obs = self._observe(first)
+        self.obs = self._reset()
         self._check("observation", self.obs)
 
     def _seed(self) -> int:
         self.resets += 1  # counts the resets made here; the environments make the others themselves
         return episode_seed(self.seed, TRAINING, self.resets)
 
+    def _reset(self, **options: Any) -> np.ndarray:
+        with self._faults():
+            first, _ = self.envs.reset(seed=self._seed(), **options)
+            return self._observe_all(first)
+
     def _observe(self, observations: Any) -> np.ndarray:
         # A copy, because the environments may reuse their arrays.
         return np.array(spaces.encode(self.envs.single_observation_space, observations))
+
+    def _observe_all(self, observations: Any) -> np.ndarray:
+        seen = self._observe(observations)
+        if seen.ndim != 2 or len(seen) != self.envs.num_envs:
+            raise ValueError(f"observation has shape {np.shape(observations)} for {self.envs.num_envs} environments")
+        return seen
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        try:
+            yield
+        except FAULTS as error:
+            if isinstance(error, SystemExit) and type(error) is not SystemExit:
+                raise
+            raise EnvironmentFault(f"{self.name}: {type(error).__name__}: {error}", self._where()) from error
 
     def collect(self, policy: Drawing, steps: int) -> Chunk:
         while len(self.pending) < steps:
@@ -61,11 +82,9 @@ class VectorActor:
         self.steps += 1
         raw, noise = policy.act(self.obs, self.noise, self.rng)
         actions = spaces.decode(self.envs.single_action_space, policy.squash(raw))
-        try:
+        with self._faults():
             observations, rewards, terminated, truncated, info = self.envs.step(actions)
-        except Exception as error:
-            raise EnvironmentFault(f"{self.name}: {type(error).__name__}: {error}", self._where()) from error
-        obs, rewards, terminated = self._observe(observations), np.asarray(rewards), np.asarray(terminated)
+            obs, rewards, terminated = self._observe_all(observations), np.asarray(rewards), np.asarray(terminated)
         over = terminated | np.asarray(truncated)
         reached = obs
         if self.mode is AutoresetMode.SAME_STEP and over.any():
@@ -83,8 +102,7 @@ class VectorActor:
         if self.mode is AutoresetMode.NEXT_STEP:
             self.resetting = over
         elif self.mode is AutoresetMode.DISABLED and over.any():
-            fresh, _ = self.envs.reset(seed=self._seed(), options={"reset_mask": over})
-            obs = self._observe(fresh)
+            obs = self._reset(options={"reset_mask": over})
             self._check("observation", obs)
         self.obs = obs
 

@@ -18,9 +18,14 @@ import numpy as np
 
 from sbeed.collect.actor import Actor, Drawing, Mark, Scores
 from sbeed.collect.vector_actor import VectorActor
+from sbeed.collect.waiting import waiting
 from sbeed.models.host import HostPolicy
 
 MakeActor = Callable[[], Actor | VectorActor]
+
+
+class DeadWorker(RuntimeError):  # noqa: N818  reads as what it says
+    """A process that stepped environments is no more."""
 
 
 class Collector(abc.ABC):
@@ -89,7 +94,8 @@ class InProcess(Collector):
 
     def answers(self) -> list[Any]:
         # The work is done here, not in `ask`: in between the caller may start the device.
-        return [getattr(actor, self._method)(*some) for actor, some in zip(self.actors, self._arguments)]
+        with waiting("the environments"):
+            return [getattr(actor, self._method)(*some) for actor, some in zip(self.actors, self._arguments)]
 
     def close(self) -> None:
         for actor in self.actors:
@@ -102,7 +108,13 @@ class InWorkers(Collector):
     def __init__(self, makers: Sequence[MakeActor], workers: int):
         super().__init__(len(makers))
         shares = np.array_split(np.arange(len(makers)), min(workers, len(makers)))
-        self.workers = [_Worker([makers[i] for i in share]) for share in shares]
+        self._shares = [[makers[i] for i in share] for share in shares]
+        self.workers = [_Worker(share) for share in self._shares]
+
+    def replace(self) -> None:
+        """Begin with new processes and new actors, which know of no episode yet."""
+        self.close()
+        self.workers = [_Worker(share) for share in self._shares]
 
     def ask(self, method: str, arguments: Sequence[tuple]) -> None:
         rest = iter(arguments)
@@ -112,7 +124,9 @@ class InWorkers(Collector):
     def answers(self) -> list[Any]:
         heard: list[Any] = []
         # All are read before one raises: none may stay in a pipe.
-        for answers in [worker.answers() for worker in self.workers]:
+        with waiting("the environments"):
+            told = [worker.answers() for worker in self.workers]
+        for answers in told:
             if isinstance(answers, Exception):
                 raise answers
             heard += answers
@@ -145,7 +159,7 @@ class _Worker:
             return self.pipe.recv()
         except (EOFError, OSError):
             self.process.join()
-            return RuntimeError(f"a worker process died (exit code {self.process.exitcode})")
+            return DeadWorker(f"a worker process died (exit code {self.process.exitcode})")
 
     def close(self) -> None:
         self.pipe.close()  # an idle worker notices and ends

@@ -99,7 +99,7 @@ class GymEnv:
         raw, _ = self._env.reset(seed=seed)
         obs = self._observe(raw)
         if not math.isfinite(sum(obs.tolist())):
-            raise self._fault("observation")
+            raise self._fault("observation is not finite")
         return obs
 
     def step(self, action: np.ndarray | int) -> tuple[np.ndarray, float, bool, bool]:
@@ -109,18 +109,17 @@ class GymEnv:
         reward = float(reward)
         # A Python sum of a short list is quicker than np.isfinite().all(), and a sum of float32 cannot overflow in it.
         if not (math.isfinite(sum(obs.tolist(), reward)) and -_LARGEST <= reward <= _LARGEST):
-            raise self._fault("observation" if -_LARGEST <= reward <= _LARGEST else "reward")
+            field = "observation" if -_LARGEST <= reward <= _LARGEST else "reward"
+            raise self._fault(f"{field} is not finite")
         terminated = bool(terminated)
         return obs, reward, terminated, bool(truncated) and not terminated
 
     def close(self) -> None:
         self._env.close()
 
-    def _fault(self, field: str) -> EnvironmentFault:
-        return EnvironmentFault(f"{self._spec.name}: {field} is not finite", self._where())
-
-    def _where(self) -> str:
-        return f" at step {self._steps} of episode {self._episode}"
+    def _fault(self, complaint: str) -> EnvironmentFault:
+        where = f" at step {self._steps} of episode {self._episode}"
+        return EnvironmentFault(f"{self._spec.name}: {complaint}", where)
 
     def _read_observation_space(self, name: str, space: spaces.Space) -> None:
         self._observe = self._vector
@@ -130,6 +129,8 @@ class GymEnv:
         elif isinstance(space, spaces.Box) and len(space.shape) <= 1:
             self._observation_size = math.prod(space.shape)
             self._observation_shape = space.shape or (1,)
+            if not self._observation_size:
+                raise ValueError(f"{name}: observation space {space} has no numbers: there is nothing to see")
         else:
             raise ValueError(
                 f"{name}: observation space {space} is not supported; allowed are Discrete and a Box of rank 1 "
@@ -163,13 +164,15 @@ class GymEnv:
         # Always a copy: an environment may write its next observation into the same array.
         obs = np.array(raw, np.float32, ndmin=1)
         if obs.shape != self._observation_shape:
-            shapes = f"has the shape {obs.shape}, its space has {self._observation_shape}"
-            raise EnvironmentFault(f"{self._spec.name}: observation {shapes}", self._where())
+            raise self._fault(f"observation has shape {obs.shape}, its space has {self._observation_shape}")
         return obs
 
     def _one_hot(self, raw: Any) -> np.ndarray:
         obs = np.zeros(self._observation_size, np.float32)
-        obs[int(raw) - self._observation_start] = 1
+        number = int(raw) - self._observation_start
+        if not 0 <= number < self._observation_size or raw != int(raw):  # -1 would be the last one
+            raise self._fault(f"observation {raw!r} is not one of its space's {self._observation_size}")
+        obs[number] = 1
         return obs
 
     def _box_action(self, action: np.ndarray | int) -> np.ndarray:
@@ -178,7 +181,7 @@ class GymEnv:
             raise ValueError(f"{self._spec.name}: action has shape {action.shape}, expected {self._action_shape}")
         # MuJoCo takes NaN for 0 without an error.
         if not math.isfinite(sum(action.tolist())):
-            raise self._fault("action")
+            raise self._fault("action is not finite")
         if not self._unit_bounds:
             action = action * self._half_range + self._centre
         # Clipped last: rounding in the affine map may leave the bounds by an ulp. np.clip takes twice as long.

@@ -1,11 +1,13 @@
 """Executors of runs: processes of this machine, or tasks of a Ray cluster. Both call `worker`.
 
-A run's numbers depend on its spec alone: wherever it runs it has one thread, and its files are the same.
+A run's numbers depend on its spec and on the versions of packages: XLA divides large sums among as many threads as it
+is told of, so that a run's files are the same wherever it runs, on one core or on many.
 """
 
 import json
 import os
 import secrets
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,6 +20,7 @@ from typing import Any, NamedTuple, Protocol
 from sbeed.experiments.machine import cores
 from sbeed.experiments.spec import Run, describe, read_run
 from sbeed.experiments.worker import FAILED, STOPPED, Outcome
+from sbeed.storage.safe_write import beside, sweep_beside
 
 MEMORY = 2 * 2**30  # bytes that a run may take: a replay of a million transitions, jax and an environment
 
@@ -51,7 +54,9 @@ class Executor(Protocol):
 
 def one_thread(environment: Mapping[str, str]) -> dict[str, str]:
     """The environment variables of a process that computes on one core."""
-    return {"JAX_PLATFORMS": environment.get("JAX_PLATFORMS", "cpu"), **_one_thread_each(environment)}
+    # XLA's threads, which share that core: sums are divided among two, as where our figures were made.
+    platform = {"JAX_PLATFORMS": environment.get("JAX_PLATFORMS", "cpu"), "NPROC": "2"}
+    return {**platform, **_one_thread_each(environment)}
 
 
 def on_any_device(environment: Mapping[str, str]) -> dict[str, str]:
@@ -156,9 +161,13 @@ class Ray:
 
         self._ray, self._most = ray, slots
         options: dict[str, Any] = {"address": address, "log_to_driver": False, "logging_level": "critical"}
+        self._place: Path | None = None
         if address is None:
             # "local": a cluster that happens to run here is not joined.
             options |= {"address": "local", "num_cpus": slots or cores(), "include_dashboard": False}
+            # Its sockets and logs are nobody else's to see, and do not stay.
+            self._place = _private_place()
+            options["_temp_dir"] = str(self._place / "ray")  # which Ray opens to everybody: what is around it is not
         try:
             ray.init(**options)
         except ray.exceptions.RayError as error:  # no token, or not the cluster's
@@ -205,6 +214,17 @@ class Ray:
             self._ray.cancel(found, force=True)
         self._running.clear()
         self._ray.shutdown()
+        if self._place is not None:
+            shutil.rmtree(self._place, ignore_errors=True)
+
+
+def _private_place() -> Path:
+    """A new directory for us alone; those of processes that were killed go."""
+    ray = Path(tempfile.gettempdir()) / "ray"
+    place = beside(ray)
+    place.mkdir(mode=0o700)
+    sweep_beside(ray)
+    return place
 
 
 def runs_that_fit(resources: Mapping[str, float]) -> int:

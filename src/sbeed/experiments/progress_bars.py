@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from sbeed.experiments.executors import Job
+from sbeed.reporting.markup import printable
 
 
 class Bars:
@@ -28,7 +29,7 @@ class Bars:
             self._bars.update(self._lines[path], completed=step)
 
     def say(self, line: str) -> None:
-        self._bars.console.print(line, highlight=False, markup=False, soft_wrap=True)
+        self._bars.console.print(printable(line), highlight=False, markup=False, soft_wrap=True)
 
 
 @contextmanager

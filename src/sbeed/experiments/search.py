@@ -19,7 +19,7 @@ from optuna.trial import TrialState
 from sbeed.agents.registry import configured, find
 from sbeed.experiments import runner
 from sbeed.experiments.executors import Executor, Job
-from sbeed.experiments.journal import open_journal
+from sbeed.experiments.journal import STUDY, open_journal
 from sbeed.experiments.runner import Deaths, Show, step_of
 from sbeed.experiments.space import Space, fields_of
 from sbeed.experiments.spec import Run
@@ -44,18 +44,12 @@ def open_study(out: Path, space: Space, base: RunSpec, seeds: Sequence[int]) -> 
     The caller owns the directory (`lock`).
     """
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    make_runs(out)
-    study = optuna.create_study(
-        study_name="sbeed",
-        direction="maximize",
-        storage=open_journal(out / JOURNAL),
-        load_if_exists=True,
-    )
-    study.sampler = optuna.samplers.TPESampler(seed=seeds[0] + len(study.trials))
     distributions = {name: optuna.distributions.distribution_to_json(one) for name, one in space.items()}
     asked = json.loads(json.dumps({"run": base.as_dict(), "seeds": list(seeds), "space": distributions}))
-    if study.user_attrs.setdefault("asked", asked) != asked:
-        raise ValueError(f"'{out}' belongs to another search: its runs, seeds or ranges differ")
+    storage = open_journal(out / JOURNAL, asked)
+    make_runs(out)
+    study = optuna.create_study(study_name=STUDY, direction="maximize", storage=storage, load_if_exists=True)
+    study.sampler = optuna.samplers.TPESampler(seed=seeds[0] + len(study.trials))
     study.set_user_attr("asked", asked)
     for left in study.get_trials(states=(TrialState.RUNNING,)):  # by the process that was stopped
         study.tell(left.number, state=TrialState.FAIL)

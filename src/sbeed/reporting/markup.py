@@ -1,4 +1,7 @@
-"""HTML and SVG by construction: all content of an element is escaped, unless it is an element itself."""
+"""HTML and SVG by construction: all content of an element is escaped, unless it is an element itself.
+
+`printable` does the same for a terminal.
+"""
 
 import html
 from typing import Any
@@ -21,6 +24,11 @@ def element(name: str, /, *inside: Any, **attributes: Any) -> Markup:
 
 def joined(*parts: Any) -> Markup:
     return Markup("".join(escaped(part) for part in parts))
+
+
+def printable(text: str) -> str:
+    """Spell out what a terminal would obey or hide: control, direction-changing and unassigned characters."""
+    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
 
 
 def escaped(part: Any) -> str:

@@ -89,7 +89,7 @@ def learning_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]], fitted: Col
         for axes, ((env, unit), named) in zip(places, panels.items()):
             for label, series in named.items():
                 _line(axes, series, list(named).index(label), label)
-            axes.set(title=env, xlabel=unit, ylabel="evaluation return")
+            axes.set(title=_plain(env), xlabel=unit, ylabel="evaluation return")
             axes.legend(loc="best")
     return figure
 
@@ -102,7 +102,7 @@ def dataset_histograms(name: str, returns: np.ndarray, lengths: np.ndarray, rewa
         for axes, (label, values) in zip(np.asarray(figure.subplots(1, 3)).ravel(), columns.items()):
             axes.hist(np.asarray(values, float), bins=40, color=BLUE)
             axes.set(xlabel=label, ylabel="transitions" if label == "reward" else "episodes")
-        figure.suptitle(name)
+        figure.suptitle(_plain(name))
     return figure
 
 

@@ -25,7 +25,8 @@ _ABOUT = "Charts: point at them, touch them or use the arrow keys to read their 
 def page(results: Results, at: Path, version: str) -> str:
     """Write the whole document.   at: the folder that it will lie in, for the links to rows"""
     style, script = ((_OWN / f"report.{kind}").read_text() for kind in ("css", "js"))
-    policy = f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; base-uri 'none'"
+    own = f"style-src '{_digest(style)}'; script-src '{_digest(script)}'"
+    policy = f"default-src 'none'; {own}; base-uri 'none'; form-action 'none'"
     sections = [(f"figure-{i}", one.title, _figure(one, i, at)) for i, one in enumerate(results.figures)]
     sections += theory_section.sections(results)
     head = element(

@@ -4,8 +4,9 @@ checkpoints/step_000001200/state.safetensors             everything but the repl
                            manifest.json                 describes the checkpoint and every file that it needs
 replay/part_000000800_000001200.safetensors              transitions 800 to 1199 of every member, which never change
 
-A checkpoint writes only the transitions since the one before it. Every file is written under a temporary name, synced
-to the disk, and then renamed. So a file with its final name is whole, whenever the writer was killed.
+A checkpoint writes only the transitions since the one before it; a replay of MOST_PARTS parts is written again as one.
+Every file is written under a temporary name, synced to the disk, and then renamed. So a file with its final name is
+whole, whenever the writer was killed.
 """
 
 import re
@@ -27,6 +28,7 @@ from sbeed.storage.tensors import MANIFEST, DamagedModel, Description
 SCHEMA = 2  # 1: sbeed 0.1; runs of other agents than its sbeed and pcl go on
 CHECKPOINTS, REPLAY, STATE = "checkpoints", "replay", "state.safetensors"
 KEPT = 2  # the newest; with a single one, damage to it would end the run
+MOST_PARTS = 256  # of one checkpoint; a manifest describes each in about 1,600 bytes
 
 
 class Snapshot(NamedTuple):
@@ -96,6 +98,15 @@ class Checkpoint:
         count = part.last - part.first
         rows = jax.tree.map(lambda one: jax.ShapeDtypeStruct((one.shape[0], count, *one.shape[1:]), one.dtype), like)
         return tensors.read_tensors(self.run / REPLAY / part.name, part.file, rows)
+
+
+def cores_of(run: Path) -> int | None:
+    """On how many cores the newest checkpoint of a run was written; None if it does not say, or cannot be read."""
+    for step in steps_of(run)[-1:]:
+        with suppress(DamagedModel, AttributeError, TypeError):
+            cores = Checkpoint(run, step).about.get("machine", {}).get("cores")
+            return cores if type(cores) is int and 1 <= cores <= 1024 else None
+    return None
 
 
 def steps_of(run: Path) -> list[int]:
@@ -180,6 +191,8 @@ class Checkpoints:
         known = [part for part in self._there[last].parts if part.last > oldest] if self._there else []
         if self._changed:
             known = known[:-1]  # a part never changes: its transitions are written again, into the new part
+        if len(known) >= MOST_PARTS:
+            known = []  # all of it becomes one part
         return known, known[-1].last if known else oldest
 
     def _new_part(self, first: int, last: int, rows: dict[str, np.ndarray]) -> list[Part]:

@@ -42,15 +42,27 @@ def is_whole(found: Findings) -> bool:
 def _run(path: Path) -> Findings:
     rows = run_dir.read_rows(path) if (path / run_dir.METRICS).is_file() else []
     places = [place for place in (path / run_dir.MODEL, *sorted(path.glob("seed_*"))) if (place / MANIFEST).exists()]
+    checkpoints = [_or_damage(place_of(path, step), partial(_checkpoint, path, step)) for step in steps_of(path)]
+    vouched = [one["vouched"] for one in checkpoints if one.get("vouched")]
     return {
         "kind": "run",
         "path": str(path),
         "config": run_dir.read_config(path / run_dir.CONFIG),
         "rows": len(rows),
         "step": max((row.get("step", 0) for row in rows), default=0),
-        "checkpoints": [_or_damage(place_of(path, step), partial(_checkpoint, path, step)) for step in steps_of(path)],
+        "files": [_rows_file(path, *vouched[-1])] if vouched else [],
+        "checkpoints": checkpoints,
         "models": [_or_damage(place, partial(_model, place)) for place in places],
     }
+
+
+def _rows_file(path: Path, size: int, digest: str) -> Findings:
+    """The rows that the newest checkpoint vouches for."""
+    try:
+        same = run_dir.hash_of_rows(path, size) == digest
+    except (OSError, ValueError) as error:
+        return {"name": run_dir.METRICS, "bytes": size, "state": str(error)}
+    return {"name": run_dir.METRICS, "bytes": size, "state": "whole" if same else "SHA-256 differs"}
 
 
 def _or_damage(path: Path, look: Callable[[], Findings]) -> Findings:
@@ -63,7 +75,8 @@ def _or_damage(path: Path, look: Callable[[], Findings]) -> Findings:
 def _checkpoint(run: Path, step: int) -> Findings:
     found = Checkpoint(run, step)
     with _complaints(found.path):
-        about = found.about["run"]
+        about, past = found.about["run"], _names(found.about.get("past", {}))
+        rows, digest = past.get("rows"), past.get("rows_sha256")
         described = [(found.path / STATE, found.file), *((run / REPLAY / part.name, part.file) for part in found.parts)]
         return {
             "kind": "checkpoint",
@@ -75,7 +88,10 @@ def _checkpoint(run: Path, step: int) -> Findings:
             "config": _names(about["config"]),
             "versions": _names(found.versions),
             "transitions": found.held,
-            "restarts": _names(found.about.get("past", {})).get("restarts", []),
+            "restarts": past.get("restarts", []),
+            "vouched": (rows, digest)
+            if isinstance(rows, int) and rows and isinstance(digest, str) and digest
+            else None,
             "files": [_file(*one) for one in described],
             "tensors": _tensors(found.file["tensors"]),
         }

@@ -9,31 +9,34 @@ model/                 the final parameters; with several seeds seed_0/, seed_1/
 lock                   names the process that owns the directory (`lock`)
 """
 
+import hashlib
 import io
 import json
 import math
 import os
+import re
 import secrets
 import shutil
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import yaml
 
 from sbeed.storage.disk_errors import explained_disk_errors
 from sbeed.storage.lock import LOCK, locked
-from sbeed.storage.safe_open import read_safely
-from sbeed.storage.safe_write import beside, is_leftover, open_to_append, write_file
+from sbeed.storage.safe_open import open_safely, read_safely
+from sbeed.storage.safe_write import beside, is_leftover, open_to_append, sweep, write_file
 
 Row = dict[str, Any]
 
 CONFIG, METRICS, CURVE, EVENTS = "config.yaml", "metrics.jsonl", "curve.png", "tensorboard"
 MODEL = "model"
-_LARGEST_CONFIG = 2**20  # characters
+_LARGEST_CONFIG = 2**15  # characters; YAML takes a second for each 2^14
 _LARGEST_METRICS = 2**30  # bytes
 
 
@@ -100,18 +103,26 @@ class RunDir:
 
     def open(self, seeds: Sequence[int], *, step: int = 0, rows: int = 0) -> None:
         """Open the files of rows. A run that continues loses rows beyond `rows` bytes, and events from `step` on."""
+        sweep(self.path)  # of what a killed process left half-written
         self._seeds = seeds
         self._metrics = self._open.enter_context(open_to_append(self.path / METRICS))
-        self._metrics.truncate(rows)
         self._events = {seed: _Events(self.path / EVENTS / f"seed_{seed}") for seed in seeds}
         for events in self._events.values():
             self._open.callback(events.close)
-        if self.goes_on:
-            for events in self._events.values():
-                events.restart(step)
-            for row in read_rows(self.path):
-                if row.get("step", 0) >= step and row.get("seed") in seeds:  # those are dropped too
-                    self._events[row["seed"]].write(row)
+        self.rewind(step, rows) if self.goes_on else self._cut(rows)
+
+    def rewind(self, step: int, rows: int) -> None:
+        """Let nothing have happened after `step`, when the rows had so many bytes."""
+        self._cut(rows)
+        for events in self._events.values():
+            events.restart(step)
+        for row in read_rows(self.path):
+            if row.get("step", 0) >= step and row.get("seed") in self._seeds:  # those are dropped too
+                self._events[row["seed"]].write(row)
+
+    def _cut(self, rows: int) -> None:
+        self._metrics.truncate(rows)
+        self._rows = _hash_of(self.path / METRICS, rows)
 
     def append(self, rows: Iterable[Row]) -> None:
         """Write rows, which need `seed` and `step`; each is a whole line of the file when this returns."""
@@ -120,6 +131,7 @@ class RunDir:
             with explained_disk_errors("row", self.path, len(line)):
                 self._metrics.write(line.encode())
                 self._metrics.flush()
+            self._rows.update(line.encode())
             self.keep()
             self._events[row["seed"]].write(row)
 
@@ -142,6 +154,10 @@ class RunDir:
             with explained_disk_errors(METRICS, self.path, size):
                 os.fsync(file.fileno())
             return size
+
+    def hash_of_rows(self, size: int | None = None) -> str:
+        """The SHA-256 of all rows that were written, or of the first so many bytes of the file."""
+        return self._rows.hexdigest() if size is None else hash_of_rows(self.path, size)
 
     def model(self, seed: int) -> Path:
         """The place of the model of that seed."""
@@ -180,7 +196,7 @@ class _Events:
         with explained_disk_errors("events", directory):
             directory.mkdir(parents=True, exist_ok=True)
             number = len(list(directory.iterdir()))  # orders files of the same second
-            self._writer = EventsWriter(str(directory / "events"), f".{number}.{secrets.token_hex(4)}")
+            self._writer = EventsWriter(str(directory / "events"), f".{number}.{secrets.token_hex(8)}")
 
     def close(self) -> None:
         self._writer.close()
@@ -207,6 +223,20 @@ class _Events:
             self._writer.flush()
 
 
+def hash_of_rows(path: Path, size: int) -> str:
+    """The SHA-256 of the first so many bytes of a run's rows."""
+    return _hash_of(path / METRICS, size).hexdigest()
+
+
+def _hash_of(path: Path, size: int) -> "hashlib._Hash":
+    found = hashlib.sha256()
+    with open_safely(path) as file:
+        while size > 0 and (piece := file.read(min(size, 2**20))):
+            found.update(piece)
+            size -= len(piece)
+    return found
+
+
 def read_rows(path: Path) -> list[Row]:
     """Read the rows of a run's directory, finished or not; a last line without its end is left out."""
     file = Path(path) / METRICS
@@ -219,18 +249,43 @@ def parse_rows(lines: Iterable[str], path: Path) -> list[Row]:
         rows = [json.loads(line) for line in lines if line.endswith("\n")]
     except (ValueError, RecursionError) as error:
         raise ValueError(f"'{path}' holds something that is no row ({error})") from None
-    if not all(isinstance(row, dict) for row in rows):
+    if not all(isinstance(row, dict) and not any(isinstance(x, list | dict) for x in row.values()) for row in rows):
         raise ValueError(f"'{path}' holds something that is no row")
     return rows
 
 
-class _WithoutAliases(yaml.SafeLoader):
-    """Refuse YAML aliases: a short line that refers to others can expand to gigabytes."""
+class _Plain(yaml.SafeLoader):
+    """YAML 1.2 in its core schema: 0100 is 100, 1:40 and off are text. No aliases, and no key twice."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str, list[Any]]] = {}
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
+        if self.check_event(yaml.AliasEvent):  # a line that refers to others can stand for gigabytes
             raise yaml.YAMLError("an alias: settings are written out")
         return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        pairs = node.value if isinstance(node, yaml.MappingNode) else []
+        keys = [self.construct_object(key, deep=deep) for key, _ in pairs]
+        twice = [key for key, count in Counter(map(repr, keys)).items() if count > 1]
+        if twice:
+            raise yaml.YAMLError(f"{twice[0]:.50} is given twice")
+        return super().construct_mapping(node, deep=deep)
+
+    def construct_yaml_int(self, node: Any) -> int:
+        text = self.construct_scalar(node)
+        return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
+
+
+for _tag, _pattern, _first in (
+    ("bool", "true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
+    ("float", r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", "-+0123456789."),
+    ("float", r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", "-+."),
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+):
+    _Plain.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), list(_first))
+_Plain.add_constructor("tag:yaml.org,2002:int", _Plain.construct_yaml_int)
 
 
 def _text(path: Path, most: int) -> str:
@@ -243,7 +298,7 @@ def _text(path: Path, most: int) -> str:
 
 def read_config(path: Path) -> dict[str, Any]:
     """Read a YAML or JSON file of a run as plain data; no YAML tag can run code."""
-    return parse_config(_text(Path(path), 4 * _LARGEST_CONFIG), path)
+    return parse_config(_text(Path(path), 2**22), path)
 
 
 def read_named_config(path: Path) -> dict[str, Any]:
@@ -261,8 +316,8 @@ def parse_config(text: str, path: Path) -> dict[str, Any]:
     if len(text) > _LARGEST_CONFIG:
         raise ValueError(f"'{path}' is too long for a file of settings")
     try:
-        found = yaml.load(text, _WithoutAliases)  # a SafeLoader, and JSON is YAML
-    except (yaml.YAMLError, RecursionError) as error:
+        found = yaml.load(text, _Plain)  # a SafeLoader, and JSON is YAML
+    except (yaml.YAMLError, RecursionError, ValueError, TypeError) as error:
         raise ValueError(f"'{path}' is neither YAML nor JSON ({' '.join(str(error).split())})") from None
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
         raise ValueError(f"'{path}' must hold names and values, such as 'lam: 0.01'")

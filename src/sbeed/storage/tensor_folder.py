@@ -12,7 +12,7 @@ from typing import Any
 
 from sbeed.storage import tensors
 from sbeed.storage.disk_errors import explained_disk_errors
-from sbeed.storage.safe_write import beside, sweep_beside, sync
+from sbeed.storage.safe_write import beside, exchanged, sweep_beside, sync
 from sbeed.storage.tensors import MANIFEST, DamagedModel
 
 
@@ -76,9 +76,10 @@ def replacing(directory: Path, ours: set[str], kind: str) -> Iterator[Path]:
     sweep_beside(directory)
     try:
         yield new
-        if directory.exists():
-            directory.rename(old)
-        new.rename(directory)
+        if not (directory.exists() and exchanged(new, directory)):
+            if directory.exists():
+                directory.rename(old)
+            new.rename(directory)
         sync(directory.parent)
     finally:
         shutil.rmtree(new, ignore_errors=True)

@@ -66,8 +66,21 @@ def write_tensors(path: Path, tensors: Mapping[str, np.ndarray]) -> Description:
 
 
 def write_manifest(directory: Path, manifest: Mapping[str, Any]) -> None:
-    """Write a manifest with a seal: the SHA-256 of its content."""
-    write_file(directory / MANIFEST, _manifest_bytes({**manifest, SEAL: seal(manifest)}))
+    """Sealed: with the SHA-256 of all that it says. A ValueError, and nothing is written, if it could not be read."""
+    content = _manifest_bytes({**manifest, SEAL: seal(manifest)})
+    try:
+        _check_size(content)
+    except ValueError as error:
+        raise ValueError(f"'{directory / MANIFEST}' is not written: {error}") from None
+    write_file(directory / MANIFEST, content)
+
+
+def _check_size(content: bytes) -> None:
+    """A ValueError for a manifest that would take much memory to parse."""
+    if len(content) > _LARGEST_MANIFEST:
+        raise ValueError(f"it has {len(content):,} bytes, more than {_LARGEST_MANIFEST:,}")
+    if sum(map(content.count, (b",", b"[", b"{"))) > _MOST_VALUES:
+        raise ValueError(f"it has more than {_MOST_VALUES:,} values")
 
 
 def seal(manifest: Mapping[str, Any]) -> str:
@@ -116,8 +129,7 @@ def read_manifest(
     path = Path(directory) / MANIFEST
     try:
         content = read_safely(path, _LARGEST_MANIFEST)
-        if sum(map(content.count, (b",", b"[", b"{"))) > _MOST_VALUES:
-            raise ValueError(f"it has more than {_MOST_VALUES:,} values")
+        _check_size(content)
         manifest = json.loads(content.decode())  # UTF-8: bytes would be taken for whatever they look like
     except (FileNotFoundError, NotADirectoryError):
         raise DamagedModel(f"'{directory}' is not a {kind}: it holds no {MANIFEST}") from None

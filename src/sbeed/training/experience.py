@@ -11,7 +11,7 @@ import numpy as np
 from sbeed.agents.base import Config
 from sbeed.collect.actor import Drawing, Exploring, Following, Scores
 from sbeed.collect.sources import Source
-from sbeed.collect.workers import collector
+from sbeed.collect.workers import InWorkers, collector
 from sbeed.data import replay as ring
 from sbeed.models.host import HostPolicy
 from sbeed.training import compiled_steps
@@ -90,6 +90,10 @@ class Experience(abc.ABC):
         else:  # on a CPU they are in our own memory: no program, and no copy of what is not asked for
             rows = [ring.newest_in_memory(replay, count) for replay in members.fetch(self.replays)]
         return jax.tree.map(lambda *some: np.stack(some), *without(self.population.diverged, rows))
+
+    def replace_workers(self) -> None:
+        """Begin with new worker processes, whose actors are still to be restored."""
+        raise ValueError("there are no worker processes")
 
     @abc.abstractmethod
     def close(self) -> None:
@@ -204,6 +208,11 @@ class OnHost(Collected):
         if restart:
             rows.last[:, -1:] = True
         self._refill(rows, written)
+
+    def replace_workers(self) -> None:
+        if not isinstance(self.collector, InWorkers):
+            raise ValueError("there are no worker processes")
+        self.collector.replace()
 
     def close(self) -> None:
         self.collector.close()

@@ -1,6 +1,9 @@
-"""The settings of a run in its config.yaml: written when it begins, read and compared when it continues."""
+"""The settings of a run, in its config.yaml and its checkpoints: written when it begins, compared when it continues."""
 
+import os
+import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -8,9 +11,13 @@ from typing import Any
 from sbeed.agents.configs import check_names
 from sbeed.agents.knobs import plain_fields, whole_number, with_fields
 from sbeed.envs.maker import EnvMaker
-from sbeed.storage import run_dir
+from sbeed.storage import run_dir, tensors
+from sbeed.storage.checkpoints import Checkpoint, steps_of
+from sbeed.storage.tensors import DamagedModel
 from sbeed.training.run import RunSpec
 from sbeed.training.trainer import Trainer
+
+_KEPT = ("preset", "steps", "evaluate_every", "episodes", "final_episodes", "checkpoint_every")
 
 
 def settings_of(spec: RunSpec, trainer: Trainer, first_step: int) -> dict[str, Any]:
@@ -50,3 +57,53 @@ def check_settings(path: Path, settings: Mapping[str, Any]) -> None:
             raise ValueError(
                 f"'{path}' is another run's: its {name} is {there.get(name)!r}, here it is {settings.get(name)!r}"
             )
+
+
+def _saved_settings(path: Path) -> dict[str, Any]:
+    """What the newest checkpoint says was asked for; nothing if it is older than that, or damaged (see `restore`)."""
+    for step in steps_of(path)[-1:]:
+        with suppress(DamagedModel):
+            found = Checkpoint(path, step).about.get("settings")
+            return dict(found) if isinstance(found, dict) else {}
+    return {}
+
+
+def as_begun(path: Path, spec: RunSpec) -> RunSpec:
+    """The settings that a checkpoint cannot tell from where the run stands, as the newest one keeps them.
+
+    What differs in config.yaml is named. What makes it another run is refused by `restore`.
+    """
+    saved = _saved_settings(path)
+    kept = {name: saved[name] for name in _KEPT if name in saved}
+    begun = with_fields(spec, kept)
+    edits = [name for name in kept if getattr(begun, name) != getattr(spec, name)]
+    if edits:
+        told = ", ".join(f"{name} {getattr(spec, name)!r} (begun with {kept[name]!r})" for name in edits)
+        warnings.warn(f"'{path / run_dir.CONFIG}' was edited: {told}; the run goes on as begun", stacklevel=3)
+    return begun
+
+
+def machine() -> dict[str, Any]:
+    """What rounding depends on, beside the versions."""
+    import jax
+
+    return {"cores": _cores(), "device": jax.devices()[0].device_kind, "XLA_FLAGS": os.environ.get("XLA_FLAGS", "")}
+
+
+def _cores() -> int:
+    """The threads among which XLA divides large sums on a CPU: by NPROC, else as many as there are cores."""
+    told = os.environ.get("NPROC", "")
+    there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return int(told) if told.isdecimal() and int(told) else there
+
+
+def tell_differences(checkpoint: Checkpoint) -> None:
+    """Warn of what makes numbers round in another way here than where the checkpoint was written."""
+    then = {**checkpoint.versions, **checkpoint.about.get("machine", {})}
+    here = {**tensors.versions(), **machine()}
+    told = [
+        f"{name} {then[name]} there, {here[name]} here" for name in here if name in then and then[name] != here[name]
+    ]
+    if told:
+        lost = "the rest of the run may differ in rounding from one that never stopped"
+        warnings.warn(f"{', '.join(told)}: {lost}", RuntimeWarning, stacklevel=3)

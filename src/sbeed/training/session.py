@@ -2,13 +2,16 @@
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from jax.errors import JaxRuntimeError
+
 from sbeed.agents.knobs import whole_number
+from sbeed.collect.workers import DeadWorker
 from sbeed.envs.base import EnvironmentFault
 from sbeed.envs.maker import EnvMaker
 from sbeed.envs.task import Task, check_imports_nothing, read_task
@@ -25,7 +28,7 @@ from sbeed.training.interrupt import interruptible
 from sbeed.training.loop import OnProgress, OnRows, goes_on, ignore, run_loop
 from sbeed.training.progress_bar import progress_bar as show_progress
 from sbeed.training.run import RunSpec, make_trainer
-from sbeed.training.run_settings import check_settings, read_settings, settings_of
+from sbeed.training.run_settings import as_begun, check_settings, machine, read_settings, settings_of, tell_differences
 from sbeed.training.trainer import Trainer
 
 
@@ -34,6 +37,7 @@ class Past(NamedTuple):
 
     first: int = 0  # the trainer's step when the run began
     rows: int = 0  # size of metrics.jsonl in bytes
+    rows_sha256: str = ""  # of those; older checkpoints do not say
     seconds: float = 0.0
     restarts: tuple[int, ...] = ()  # the steps at which the run continued with new episodes
 
@@ -55,51 +59,68 @@ def record(
     Ctrl-C and SIGTERM end the run as if its steps were done; the exception is raised after that. Returns all rows of
     the run.
     """
-    past = past or Past(first=trainer.step)
+    before = past or Past(first=trainer.step)
     if task.name is None and trainer.plays and not run.goes_on:
         # An environment given as an object may have no second one for evaluation: fail now, not after training.
         trainer.evaluate(spec.episodes)
-    restarted = trainer.step in past.restarts
+    restarted = trainer.step in before.restarts
     if restarted:
         given_up = f"the episodes that were open at step {trainer.step} are given up"
         warnings.warn(f"{given_up}: this is no more the run that was never stopped", RuntimeWarning, stacklevel=3)
     checkpoint_every = spec.checkpoint_every if trainer.replayable else 0
     kept = f"what was learned until then lies in '{run.path}'"
-    again = _how_to_go_on(run.path, spec, trainer, past) if checkpoint_every else ""
+    again = _how_to_go_on(run.path, spec, trainer, before) if checkpoint_every else ""
     with (
         interruptible(kept, again) as interrupted,
         _last_checkpoint_named(run),
         explained_disk_errors("more", run.path),
     ):
+        settings = settings_of(spec, trainer, before.first)
         if not run.goes_on:
-            run.begin(settings_of(spec, trainer, past.first))
+            run.begin(settings)
         # Checkpoints that are later are removed before the rows that they count.
         store = Checkpoints(run.path, resumed=trainer.step, changed=restarted) if checkpoint_every else None
-        run.open(trainer.seeds, step=trainer.step, rows=past.rows)
+        run.open(trainer.seeds, step=trainer.step, rows=before.rows)
+
+        def save(past: Past) -> None:
+            assert store is not None
+            _save(store, trainer, {"past": past._asdict(), "settings": settings, "machine": machine()})
 
         def checkpoint(seconds: float) -> None:
-            assert store is not None
-            _save(store, trainer, past._replace(rows=run.bytes_of_rows(), seconds=seconds))
+            save(before._replace(rows=run.bytes_of_rows(), rows_sha256=run.hash_of_rows(), seconds=seconds))
             run.keep()
 
         def append(rows: list[Row]) -> None:
-            run.append([{**row, "restarts": len(past.restarts)} for row in rows] if past.restarts else rows)
+            run.append([{**row, "restarts": len(before.restarts)} for row in rows] if before.restarts else rows)
             on_rows(rows)
 
-        if store is not None and not steps_of(run.path):  # from here on there is always a checkpoint
-            _save(store, trainer, past)
-        run_loop(
-            trainer,
-            past.first + spec.steps - trainer.step,
-            evaluate_every=spec.evaluate_every,
-            episodes=spec.episodes,
-            final_episodes=spec.final_episodes,
-            checkpoint_every=checkpoint_every,
-            on_rows=append,
-            on_checkpoint=checkpoint,
-            on_progress=lambda trainer: goes_on(on_progress(trainer)) and not interrupted(),
-            seconds=past.seconds,
-        )
+        if store is not None and not steps_of(run.path):  # from now on there is always one
+            save(before)
+        died_after = None  # the step of the last checkpoint when a worker died
+        while True:
+            try:
+                run_loop(
+                    trainer,
+                    before.first + spec.steps - trainer.step,
+                    evaluate_every=spec.evaluate_every,
+                    episodes=spec.episodes,
+                    final_episodes=spec.final_episodes,
+                    checkpoint_every=checkpoint_every,
+                    on_rows=append,
+                    on_checkpoint=checkpoint,
+                    on_progress=lambda trainer: goes_on(on_progress(trainer)) and not interrupted(),
+                    seconds=before.seconds,
+                )
+                break
+            except DeadWorker as error:
+                newest = max(steps_of(run.path), default=None)
+                if store is None or newest in (None, died_after, *before.restarts) or interrupted():
+                    raise
+                warnings.warn(f"{error}; the run goes on from step {newest}", RuntimeWarning, stacklevel=3)
+                died_after = newest
+                trainer.replace_workers()
+                before = restore(run, trainer)
+                run.rewind(trainer.step, before.rows)
         rows = run_dir.read_rows(run.path)
         draw_curve(run.path, rows, fitted=trainer.data is not None)
         for i, seed in enumerate(trainer.seeds):  # last: the models mark the run as finished
@@ -115,10 +136,11 @@ def _how_to_go_on(path: Path, spec: RunSpec, trainer: Trainer, past: Past) -> st
     return f"`sbeed resume {path}{' --data DIR' if spec.data else ''}` goes on"
 
 
-def _save(store: Checkpoints, trainer: Trainer, past: Past) -> None:
+def _save(store: Checkpoints, trainer: Trainer, more: Mapping[str, Any]) -> None:
+    """more: what the checkpoint says beside where the trainer stands."""
     snapshot = trainer.snapshot()
     try:
-        store.save(snapshot._replace(about={**snapshot.about, "past": past._asdict()}))
+        store.save(snapshot._replace(about={**snapshot.about, **more}))
     except FloatingPointError as error:
         if len(trainer.seeds) == 1:
             raise
@@ -130,7 +152,7 @@ def _save(store: Checkpoints, trainer: Trainer, past: Past) -> None:
 def _last_checkpoint_named(run: RunDir) -> Iterator[None]:
     try:
         yield
-    except (EnvironmentFault, FloatingPointError) as error:
+    except (EnvironmentFault, FloatingPointError, DeadWorker, JaxRuntimeError, MemoryError) as error:
         there = steps_of(run.path)
         if there and run.stays:
             error.add_note(f"the last checkpoint in '{run.path}' is of step {there[-1]}")
@@ -186,9 +208,13 @@ def restore(
         past = _read_past(checkpoint)
         if past.rows > rows:
             raise DamagedModel(f"'{run.path / run_dir.METRICS}' has {rows} bytes; at the checkpoint it had {past.rows}")
+        if past.rows_sha256 and run.hash_of_rows(past.rows) != past.rows_sha256:
+            raise DamagedModel(f"'{run.path / run_dir.METRICS}' is not what was saved: its SHA-256 differs")
+        run_dir.read_rows(run.path)  # whatever is wrong with it is known before anything is changed
         if asked is not None:
             check_settings(run.path, settings_of(asked, trainer, past.first))
         trainer.restore(checkpoint, restart_episodes=restart_episodes)
+        tell_differences(checkpoint)
     except DamagedModel as error:
         for older in there[: there.index(step)][-1:]:
             error.add_note(f"there is a checkpoint of step {older} too (--from {older})")
@@ -201,12 +227,14 @@ def _read_past(checkpoint: Checkpoint) -> Past:
         past = Past(**checkpoint.about["past"])
         first, rows = (whole_number(name, getattr(past, name), low=0) for name in ("first", "rows"))
         restarts = tuple(whole_number("restarts", step, low=0) for step in past.restarts)
+        if not isinstance(past.rows_sha256, str):
+            raise ValueError("the hash of its rows is none")
         before = first <= checkpoint.step and all(step < checkpoint.step for step in restarts)
         if not (before and 0 <= past.seconds < math.inf):
             raise ValueError("its numbers contradict each other")
     except (KeyError, TypeError, ValueError) as error:
         raise DamagedModel(f"'{checkpoint.path}' does not say what was before it ({error})") from None
-    return Past(first, rows, float(past.seconds), restarts)
+    return Past(first, rows, past.rows_sha256, float(past.seconds), restarts)
 
 
 def model_in(path: Path) -> Path:
@@ -252,6 +280,7 @@ def go_on(
     """`resume` in a directory that the caller owns."""
     maker = env if isinstance(env, EnvMaker) else None
     spec, seeds = read_settings(run.path, maker)
+    spec = as_begun(run.path, spec)
     if at is None and is_finished(run.path, seeds, spec.steps, spec.steps):
         return run_dir.read_rows(run.path)
     if env is None:

@@ -18,6 +18,7 @@ from sbeed.storage.tensors import DamagedModel
 from sbeed.training.choose_experience import experience_of
 from sbeed.training.compile_cache import keep_compiled_programs
 from sbeed.training.experience import Rule, Saved, one_transition
+from sbeed.training.memory import check_memory
 from sbeed.training.population import Diverged, Population
 from sbeed.training.resume_state import Counters, as_json, check_same_run, read_counters, without
 from sbeed.types import EnvSpec, Transition
@@ -88,6 +89,7 @@ class Trainer:
         if dataset is not None:  # of which nothing new comes between updates
             configs = [replace(one, steps_per_iteration=0) for one in configs]
 
+        check_memory(agent, configs[0], self.spec, len(configs), replay=dataset is None)
         keep_compiled_programs()
         self._population = Population(agent, configs, self.spec, self.seeds)
         self._experience = experience(self._population, self.config)
@@ -242,6 +244,10 @@ class Trainer:
         population.restore(state["states"], counters.step, counters.prepared, metrics, lost, counters.seconds)
         self.episodes = list(counters.episodes)
         self.recent = [deque(some, maxlen=20) for some in counters.recent]
+
+    def replace_workers(self) -> None:
+        """Begin with new worker processes after one has died; `restore` then says where they stand."""
+        self._experience.replace_workers()
 
     def _identity(self) -> dict[str, Any]:
         """The settings that identify a run."""
