@@ -13,6 +13,7 @@ from sbeed.theory.claims import (
     dual_sign,
     entropy_shaping,
     error_decomposition,
+    first_action_credit,
     following_dual,
     joint_limit,
     lambda_tradeoff,
@@ -67,6 +68,7 @@ STATEMENTS: tuple[Statement, ...] = (
     multi_step_scale.STATEMENT,
     what_rho_sees.STATEMENT,
     trace_consistency.STATEMENT,
+    first_action_credit.STATEMENT,
     # The same loss in Q-coordinates, which the paper does not have
     q_coordinates.STATEMENT,
     q_envelope.STATEMENT,
