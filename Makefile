@@ -19,7 +19,7 @@ theory: install
 
 # results/learning/README.md and its figure from the committed rows.
 results: install
-	@$(BIN)/python -m sbeed.experiments.learning results/learning
+	@$(BIN)/python -m benchmarks.learning_page results/learning
 
 # Ours beside others, on a machine that does nothing else: a table, and results/bench.
 bench: install .venv-bench/.installed
@@ -29,7 +29,7 @@ bench: install .venv-bench/.installed
 bench-learning: install .venv-bench/.installed
 	@$(BIN)/python -m benchmarks --only time_to_return
 
-# Our TRPO, DDPG and SAC beside those that everybody uses: trains what is missing, and results/baselines. Takes hours.
+# Our TRPO, DDPG and SAC beside widely used ones: trains what is missing, and results/baselines. Takes hours.
 bench-baselines: install .venv-bench/.installed
 	@$(BIN)/python -m benchmarks.baselines
 
@@ -81,7 +81,7 @@ install: .venv/.installed
 	.venv-bench/bin/pip install --quiet --require-hashes -r benchmarks/requirements.txt
 	@touch $@
 
-# d3rlpy's, which wants an older gymnasium than everybody else.
+# d3rlpy's, which needs an older gymnasium than the rest.
 .venv-d3rlpy/.installed: benchmarks/offline/requirements.txt
 	@test -x .venv-d3rlpy/bin/python || $(PYTHON) -m venv .venv-d3rlpy
 	.venv-d3rlpy/bin/pip install --quiet $$(grep ^torch== benchmarks/offline/requirements.in)

@@ -54,7 +54,7 @@ def save(out: Path, found: Iterable[Row]) -> None:
     (out / "README.md").write_text(readme(ordered))
     if grown := of(ordered, growth.NAME):
         from benchmarks.figure import growth_figure
-        from sbeed.experiments import plots
+        from sbeed.reporting import plots
 
         plots.save(growth_figure(grown), out / "growth")
 

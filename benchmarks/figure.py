@@ -10,7 +10,7 @@ from matplotlib.ticker import LogLocator
 
 from benchmarks.growth import MOST_FOR_K, PANELS, curve, exponent
 from benchmarks.rows import Row
-from sbeed.experiments import plots
+from sbeed.reporting import plots
 
 
 def growth_figure(rows: Sequence[Row]) -> Figure:

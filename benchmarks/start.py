@@ -24,7 +24,7 @@ LIMITS = {"cold": 10.0, "warm": 3.0}
 
 def measure(quick: bool) -> list[Row]:
     from sbeed.agents.registry import SBEED
-    from sbeed.training.sources import spec_of
+    from sbeed.envs.task import spec_of
 
     config = SBEED.preset("default", spec_of(ENV))
     times: dict[str, list[float]] = {case: [] for case in LIMITS}

@@ -13,7 +13,8 @@ from gymnasium import spaces
 
 import sbeed
 from sbeed import SBEED, DamagedModel, EnvironmentFault
-from sbeed.training import rundir
+from sbeed.storage import run_dir
+from tests.manifests import forge
 from tests.tiny import PAPER, TINY
 
 
@@ -232,7 +233,7 @@ def test_to_predict_takes_no_environment_and_no_file_imports_a_module(trained, t
     path = tmp_path / "model" / "manifest.json"
     manifest = json.loads(path.read_text())
     for name, words in (("Gone-v0", "not a Gymnasium environment id"), ("antigravity:Gone-v0", "import a module")):
-        path.write_text(json.dumps({**manifest, "env": {**manifest["env"], "name": name}}))
+        forge(path, env={**manifest["env"], "name": name})
         loaded = SBEED.load(tmp_path / "model")
         assert loaded.predict(np.zeros(3))[0] in loaded.action_space
         with pytest.raises(ValueError, match=words):
@@ -267,7 +268,7 @@ def test_a_manifest_that_says_something_else(trained, tmp_path, change, words):
     if isinstance(change, tuple):
         outer, inner, value = change
         change = {outer: {**manifest[outer], inner: value}}
-    path.write_text(json.dumps({**manifest, **change}))
+    forge(path, **change)
     with pytest.raises(DamagedModel, match="manifest") as error:
         SBEED.load(tmp_path / "model")
     assert words in str(error.value)
@@ -280,7 +281,7 @@ def test_a_run_leaves_its_directory(tmp_path):
     assert found == {
         "config.yaml", "metrics.jsonl", "tensorboard", "curve.png", "model", "checkpoints", "replay", "lock",
     }  # fmt: skip
-    rows = rundir.read_rows(tmp_path / "run")
+    rows = run_dir.read_rows(tmp_path / "run")
     assert [(row["step"], row["final"]) for row in rows] == [(16, False), (24, True)]
     score = SBEED.load(tmp_path / "run" / "model").evaluate(2)
     assert score == agent.evaluate(2)
@@ -301,7 +302,7 @@ def test_an_interrupted_run_keeps_what_it_learned(tmp_path):
     agent = _pendulum(seed=3)
     with pytest.raises(KeyboardInterrupt, match="lies in"):
         agent.learn(800, callback=interrupt, out=tmp_path / "run", final_episodes=2)
-    (row,) = rundir.read_rows(tmp_path / "run")
+    (row,) = run_dir.read_rows(tmp_path / "run")
     assert (row["step"], row["final"]) == (24, True)
     assert (tmp_path / "run" / "curve.png").is_file()
     assert SBEED.load(tmp_path / "run" / "model").evaluate(2).mean_return == pytest.approx(row["return"])
@@ -317,7 +318,7 @@ def test_an_interrupted_run_keeps_what_it_learned(tmp_path):
 
 
 def test_without_matplotlib_a_run_says_what_is_missing(tmp_path, monkeypatch):
-    monkeypatch.setattr("sbeed.recording.find_spec", lambda name: None)
+    monkeypatch.setattr("sbeed.training.session.find_spec", lambda name: None)
     with pytest.warns(UserWarning, match=r"curve\.png: .*sbeed\[plot\]"):
         _pendulum().learn(8, out=tmp_path / "run", final_episodes=1)
     assert (tmp_path / "run" / "model").is_dir()

@@ -1,6 +1,7 @@
 """The commands that train and look at runs: what they leave, what they print, and what they refuse."""
 
 import json
+import os
 import shutil
 import signal
 import sys
@@ -14,8 +15,9 @@ from sbeed import cli
 from sbeed.agents.q_sbeed.config import QConfig
 from sbeed.agents.sbeed.config import SBEEDConfig
 from sbeed.cli.flags import spell_out, switches
-from sbeed.cli.train import chosen
-from sbeed.training import rundir
+from sbeed.cli.plan import chosen, read_file
+from sbeed.storage import run_dir
+from tests.manifests import forge
 
 # The same sizes as in test_api: compiled once if both run in one process.
 TINY = (
@@ -55,7 +57,7 @@ def test_a_run_leaves_settings_rows_models_and_a_curve(run):
     assert found == {
         "config.yaml", "metrics.jsonl", "tensorboard", "curve.png", "seed_3", "seed_4", "checkpoints", "replay", "lock",
     }  # fmt: skip
-    rows = rundir.read_rows(run)
+    rows = run_dir.read_rows(run)
     assert [(row["step"], row["seed"], row["final"]) for row in rows] == [
         (16, 3, False), (16, 4, False), (24, 3, True), (24, 4, True),
     ]  # fmt: skip
@@ -87,7 +89,7 @@ def test_a_file_of_settings_imports_nothing(capsys, tmp_path, setting, words):
 def test_a_run_can_be_asked_for_again_by_its_config_file(run, tmp_path, capsys):
     code, _, err = _run(capsys, "train", "--config", run / "config.yaml", "--seeds", 1, "--out", tmp_path / "again")
     assert (code, err) == (0, "")
-    again, first = rundir.read_rows(tmp_path / "again")[-1], rundir.read_rows(run)[-2]
+    again, first = run_dir.read_rows(tmp_path / "again")[-1], run_dir.read_rows(run)[-2]
     assert (again["seed"], again["return"]) == (3, first["return"])
     assert (tmp_path / "again" / "model").is_dir()
     settings = [yaml.safe_load((path / "config.yaml").read_text()) for path in (run, tmp_path / "again")]
@@ -108,9 +110,27 @@ def test_a_flag_or_a_file_chooses_the_algorithm_and_the_preset(tmp_path):
     (tmp_path / "own.yaml").write_text("agent: pcl\npreset: paper")
     own = ["--config", str(tmp_path / "own.yaml")]
     asked = ([], own, ["--agent=pcl"], [*own, "--agent", "sbeed"], [*own, "--preset=default"], ["--preset", "offline"])
-    assert [chosen(args) for args in asked] == [
+    assert [chosen(args, read_file(args)) for args in asked] == [
         ("sbeed", ""), ("pcl", "paper"), ("pcl", ""), ("sbeed", "paper"), ("pcl", "default"), ("sbeed", "offline"),
     ]  # fmt: skip
+
+
+def test_settings_that_come_through_a_pipe_are_read_once(tmp_path, capsys):
+    ours, theirs = os.pipe()  # `--config <(echo ...)`
+    os.write(theirs, b"lam: 0.1\nadapt_lam: false")
+    os.close(theirs)
+    code, _, err = _train(capsys, tmp_path / "run", "--config", f"/dev/fd/{ours}")
+    os.close(ours)
+    assert (code, err) == (0, "")
+    assert yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["lam"] == 0.1
+
+
+def test_an_environment_is_described_once(tmp_path, capsys, monkeypatch):
+    made, make = [], gymnasium.make
+    monkeypatch.setattr(gymnasium, "make", lambda name, **asked: made.append(name) or make(name, **asked))
+    code, _, _ = _train(capsys, tmp_path / "run")
+    assert code == 0
+    assert len(made) == 3  # to describe it, to learn in and to evaluate in
 
 
 def test_a_file_of_settings_of_the_other_form_is_read_with_its_preset(tmp_path, capsys):
@@ -249,7 +269,7 @@ def test_evaluation_is_that_of_the_last_row(capsys, run):
     assert code == 0
     assert set(answer) == {"mean_return", "std_return", "returns", "lengths"}
     assert answer["lengths"] == [200] * 4
-    rows = rundir.read_rows(run)[-2:]
+    rows = run_dir.read_rows(run)[-2:]
     assert answer["mean_return"] == pytest.approx(sum(row["return"] for row in rows) / 2)
     code, out, _ = _run(capsys, "eval", run / "seed_4", "--episodes", 2)
     assert out.startswith(f"return {rows[1]['return']:.1f} +- {rows[1]['return_std']:.1f}")
@@ -263,7 +283,7 @@ def test_a_file_imports_no_module_but_the_user_may(capsys, run, tmp_path, monkey
     shutil.copytree(run / "seed_3", model)
     manifest = json.loads((model / "manifest.json").read_text())
     manifest["env"]["name"] = "own_envs:Own-v0"
-    (model / "manifest.json").write_text(json.dumps(manifest))
+    forge(model / "manifest.json", **manifest)
     code, _, err = _run(capsys, "eval", model, "--episodes", 1)
     assert (code, err.count("\n")) == (2, 1)
     assert "import a module" in err
@@ -326,7 +346,7 @@ def test_wrong_runs_get_one_line(capsys, run, tmp_path, args, words):
 def test_metrics_of_somebody_else_get_one_line(capsys, run, tmp_path):
     (tmp_path / "metrics.jsonl").write_text('{"loss": 1}\n')
     code, _, err = _run(capsys, "plot", run, tmp_path, "--out", tmp_path / "x.png")
-    assert (code, err) == (2, f"sbeed: runs: '{tmp_path}' has a metrics.jsonl that no run of ours wrote\n")
+    assert (code, err) == (2, f"sbeed: runs: '{tmp_path}' has a metrics.jsonl that sbeed did not write\n")
 
 
 def test_a_damaged_model_gets_one_line(capsys, run, tmp_path):

@@ -12,10 +12,10 @@ import sbeed
 from sbeed import SAC, SBEED, TRPO, cli
 from sbeed.agents.q_sbeed.learner import policy as learned
 from sbeed.agents.registry import find
+from sbeed.collect.record_dataset import record_dataset
 from sbeed.data.dataset import from_arrays
-from sbeed.datasets import record_dataset
-from sbeed.training import rundir, tensors
-from sbeed.training.datafiles import save_dataset
+from sbeed.storage import run_dir, tensors
+from sbeed.storage.datasets import save_dataset
 from sbeed.training.trainer import Trainer
 from tests.tiny import TINY
 
@@ -55,7 +55,7 @@ def test_no_environment_is_needed(data, tmp_path):
     assert agent.num_timesteps == 12  # whole rounds of 4
     assert agent.action_space == data.action_space
     assert abs(float(agent.predict(np.zeros(3), deterministic=True)[0][0])) <= 2
-    with pytest.raises(ValueError, match="eval_env: a dataset is nothing to play in"):
+    with pytest.raises(ValueError, match="eval_env: a dataset cannot be played in"):
         agent.evaluate(1)
     agent.save(tmp_path / "model")
     again = SBEED.load(tmp_path / "model")
@@ -73,7 +73,7 @@ def test_where_there_is_an_environment_it_plays_and_goes_on(data):
 
 def test_the_data_are_the_replay_in_the_order_of_the_path(data):
     trainer = Trainer(find("sbeed"), data, sbeed.QConfig(**SIZES), seeds=[0])
-    (replay,) = trainer._members.fetch(trainer._replays)
+    (replay,) = trainer._population.members.fetch(trainer._experience.replays)
     assert replay.written == len(data)
     np.testing.assert_array_equal(replay.data.obs, data.data.obs)
     np.testing.assert_allclose(2 * np.tanh(replay.data.action), data.data.action, atol=1e-5)
@@ -91,7 +91,7 @@ def test_scales_are_of_the_data_and_stand_still(data):
 
 def test_others_fit_too_and_those_that_need_their_own_data_do_not(data):
     SAC(None, **{key: value for key, value in SIZES.items() if key != "pi_updates_per_iteration"}).fit(data, 4)
-    with pytest.raises(ValueError, match="on_policy: data of another policy"):
+    with pytest.raises(ValueError, match="on_policy: this agent cannot learn from the data of another policy"):
         TRPO(None, hidden=(4,)).fit(data, 4)
 
 
@@ -115,7 +115,7 @@ def test_gone_on_with_is_never_stopped(data, tmp_path):
     for x, y in zip(_leaves(whole), _leaves(again)):
         np.testing.assert_array_equal(x, y)
     rows = [
-        [{k: v for k, v in row.items() if not k.endswith("seconds")} for row in rundir.read_rows(tmp_path / name)]
+        [{k: v for k, v in row.items() if not k.endswith("seconds")} for row in run_dir.read_rows(tmp_path / name)]
         for name in ("whole", "cut")
     ]
     assert rows[0] == rows[1]
@@ -150,9 +150,9 @@ def test_commands(capsys, tmp_path):
         capsys, "fit", d, "--out", run, *FLAGS, "--clone-steps", 8, "--updates", 8, "--eval-env", "Pendulum-v1"
     )
     assert (code, err) == (0, ""), err
-    assert rundir.read_config(run / "config.yaml")["preset"] == "offline"
+    assert run_dir.read_config(run / "config.yaml")["preset"] == "offline"
     assert "seed 0: return" in out
-    assert rundir.read_rows(run)[-1]["step"] == 8
+    assert run_dir.read_rows(run)[-1]["step"] == 8
     assert (run / "curve.png").exists()
     mix = ("record", "--env", "Pendulum-v1", "--policy", "random", run, "--steps", 20, "--out", tmp_path / "mix")
     assert _run(capsys, *mix)[0] == 0
@@ -164,13 +164,13 @@ def test_a_run_without_an_environment_resumes_with_its_data(capsys, tmp_path, da
     run = tmp_path / "run"
     stop = lambda agent: False
     SBEED(None, **SIZES).fit(data, 12, out=run, callback=stop)
-    assert "return" not in rundir.read_rows(run)[-1]
+    assert "return" not in run_dir.read_rows(run)[-1]
     assert "learns from a dataset: name it" in _run(capsys, "resume", run)[2]
     code, _, err = _run(capsys, "resume", run, "--data", tmp_path / "other")
     assert (code, err.count("\n")) == (2, 1)
     assert "data: the run learns from the dataset" in err
     assert _run(capsys, "resume", run, "--data", tmp_path / "d")[0] == 0
-    assert [row["step"] for row in rundir.read_rows(run) if row["final"]] == [12]
+    assert [row["step"] for row in run_dir.read_rows(run) if row["final"]] == [12]
     assert tensors.MANIFEST in {path.name for path in (run / "model").iterdir()}
 
 

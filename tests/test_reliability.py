@@ -1,4 +1,4 @@
-"""A small draw of what `make bench-reliability` does to runs; `kill -9` of whole runs is in test_run_resume."""
+"""A small draw of what `make bench-reliability` does to runs; `kill -9` of whole runs is in test_session."""
 
 import os
 

@@ -9,7 +9,7 @@ from benchmarks.baselines.compared import AGENTS, EPISODES, SHARE, TASKS
 from benchmarks.markdown import aligned
 from benchmarks.processes import ROOT
 from benchmarks.rows import OURS, UNMEASURED, Row
-from sbeed.experiments import stats
+from sbeed.reporting import stats
 
 ORIGIN = ("versions", "commit", "machine")
 RANDOM = ROOT / "results/learning/random.json"

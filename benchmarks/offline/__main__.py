@@ -11,7 +11,7 @@ from benchmarks.__main__ import commit, machine
 from benchmarks.offline import garnet, learning, loading, page, values
 from benchmarks.offline.figure import offline_figure
 from sbeed import __version__
-from sbeed.experiments import plots
+from sbeed.reporting import plots
 
 Row = dict[str, Any]
 STUDIES: dict[str, Callable[[int], Row]] = {

@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchmarks.offline.page import GOALS, MEDIUM
-from sbeed.experiments import plots, stats
-from sbeed.experiments.words import short
+from sbeed.reporting import plots, stats
+from sbeed.reporting.number_format import short
 
 Row = dict[str, Any]
 STYLES = {"behaviour": (plots.BLACK, "--"), "clone": (plots.VERMILLION, "-."), "td3+bc": (plots.GREEN, ":")}

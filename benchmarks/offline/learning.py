@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sbeed import SBEED
+from sbeed.collect.record_dataset import record_dataset
 from sbeed.data.mixing import mixing
-from sbeed.datasets import record_dataset
-from sbeed.training.datafiles import fingerprint
-from sbeed.training.rundir import read_rows
+from sbeed.storage.datasets import fingerprint
+from sbeed.storage.run_dir import read_rows
 
 Row = dict[str, Any]
 

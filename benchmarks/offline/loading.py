@@ -9,7 +9,7 @@ import numpy as np
 
 from sbeed import SBEED
 from sbeed.data.dataset import Dataset, from_arrays
-from sbeed.training.datafiles import load_dataset, save_dataset
+from sbeed.storage.datasets import load_dataset, save_dataset
 
 COUNT, OBSERVATION, ACTION = 1_000_000, 11, 3
 BATCH = 10_240  # transitions of an update of the preset `paper`

@@ -24,11 +24,11 @@ from benchmarks.offline import page
 from benchmarks.offline.__main__ import write
 from benchmarks.processes import D3RLPY, ROOT, System
 from sbeed import __version__, load_dataset
+from sbeed.collect.actor import Evaluator
+from sbeed.collect.sources import make_host
 from sbeed.data.dataset import Dataset
-from sbeed.training.actors import Evaluator
-from sbeed.training.datafiles import fingerprint
-from sbeed.training.rundir import is_run, read_rows
-from sbeed.training.sources import make_host
+from sbeed.storage.datasets import fingerprint
+from sbeed.storage.run_dir import is_run, read_rows
 
 OUT, RESULTS = ROOT / "out/offline", ROOT / "results/offline"
 STOPPED = (143, -15)  # by our SIGTERM, in good order

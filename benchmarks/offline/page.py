@@ -45,7 +45,7 @@ MEDIUM_TEXT = """
 Mean return of 20 deterministic episodes of the last parameters; the behaviour's is of its own episodes, actions drawn.
 `clone` is 20,000 steps of maximum likelihood alone; `td3+bc`, where it stands, is d3rlpy's with its settings, on the
 same data and episodes, after fewer updates than `offline` had. The box's settings of `offline` were chosen on these
-sets and seeds (docs/experiments.md): these are not fresh ones.
+sets and seeds (docs/log/offline_narrow_data.md): these are not fresh ones.
 """
 
 

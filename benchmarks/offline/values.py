@@ -7,7 +7,7 @@ from scipy.stats import spearmanr
 
 from sbeed import SBEED
 from sbeed.api import Algorithm
-from sbeed.datasets import record_dataset
+from sbeed.collect.record_dataset import record_dataset
 
 Row = dict[str, Any]
 PLAYED = 10_000  # steps from which a true return is told

@@ -12,7 +12,7 @@ from benchmarks.__main__ import commit, machine
 from benchmarks.processes import ROOT
 from benchmarks.reliability.page import THREATS, Row, readme, table
 from benchmarks.reliability.trial import Trial
-from sbeed.training.tensors import versions
+from sbeed.storage.tensors import versions
 
 
 def main() -> None:

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from benchmarks.reliability import runs
 from benchmarks.reliability.trial import Clock, Trial, attempt, require
-from sbeed.training.checkpoints import Checkpoint, place_of, steps_of
-from sbeed.training.tensors import MANIFEST, DamagedModel
+from sbeed.storage.checkpoints import Checkpoint, place_of, steps_of
+from sbeed.storage.tensors import MANIFEST, DamagedModel
 
 NAME = "corruption"
 MUST = "all found, file and tensor named, no crash"
@@ -43,8 +43,8 @@ class Target(NamedTuple):
 
 
 def trials(seeds: Sequence[int]) -> Iterator[Trial]:
-    from sbeed.recording import read_settings
     from sbeed.training.run import make_trainer
+    from sbeed.training.session import read_settings
 
     with tempfile.TemporaryDirectory() as place:
         run = Path(place) / "run"

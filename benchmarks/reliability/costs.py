@@ -14,10 +14,11 @@ import jax
 import jax.numpy as jnp
 
 from benchmarks.reliability.runs import replaced
+from sbeed.collect import rollout
 from sbeed.envs import registry
 from sbeed.envs.base import JaxEnv
-from sbeed.training import programs, rollout
-from sbeed.training.checkpoints import Checkpoints
+from sbeed.storage.checkpoints import Checkpoints
+from sbeed.training import compiled_steps
 from sbeed.training.run import RunSpec, make_trainer
 from sbeed.training.trainer import Trainer
 
@@ -53,25 +54,25 @@ def guards(agent: str, *, iterations: int = 3, rounds: int = 9, **fields: Any) -
 
     while not (guarded.metrics and bare.metrics):  # until both are compiled and learn
         advance(guarded)
-        with replaced(programs, "live", _live_unguarded):
+        with replaced(compiled_steps, "collect_and_learn", _unguarded):
             advance(bare)
     for _ in range(rounds):
         found[0].append(advance(guarded) / iterations)
-        with replaced(programs, "live", _live_unguarded):
+        with replaced(compiled_steps, "collect_and_learn", _unguarded):
             found[1].append(advance(bare) / iterations)
     return Guards(median(found[0]), median(found[1]), _checks_alone(guarded))
 
 
-_live = programs.live
+_guarded = compiled_steps.collect_and_learn
 
 
-def _live_unguarded(*trees: Any, **static: Any) -> Any:
+def _unguarded(*trees: Any, **static: Any) -> Any:
     """The program of an iteration, but nobody looks whether its numbers are finite."""
     with (
         replaced(rollout, "first_fault", lambda life, chunk, count: jnp.int32(-1)),
-        replaced(programs, "finite", lambda tree: jnp.array(True)),
+        replaced(compiled_steps, "finite", lambda tree: jnp.array(True)),
     ):
-        return _live(*trees, **static)
+        return _guarded(*trees, **static)
 
 
 def _checks_alone(running: Trainer, calls: int = 2_000) -> float:
@@ -84,7 +85,7 @@ def _checks_alone(running: Trainer, calls: int = 2_000) -> float:
 
     @jax.jit
     def checks(life: Any, chunk: Any, policies: Any) -> Any:
-        return rollout.first_fault(life, chunk, asked["count"]), programs.finite(policies)
+        return rollout.first_fault(life, chunk, asked["count"]), compiled_steps.finite(policies)
 
     shown = jax.device_put((life, chunk, (policy, agent.deployed(config, state))))
     jax.block_until_ready(checks(*shown))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.reliability import runs
 from benchmarks.reliability.trial import Trial, attempt, require
-from sbeed.training.checkpoints import steps_of
+from sbeed.storage.checkpoints import steps_of
 
 NAME = "disk"
 MUST = "one line with bytes needed and free, exit code 2, the last checkpoint intact"

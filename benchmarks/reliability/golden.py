@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 from benchmarks.processes import ROOT
 from benchmarks.reliability import runs
 from benchmarks.reliability.trial import Trial, attempt, require
-from sbeed.training import checkpoints, datafiles, files
-from sbeed.training.checkpoints import place_of, steps_of
+from sbeed.storage import checkpoints
+from sbeed.storage.checkpoints import place_of, steps_of
+from sbeed.storage.tensor_folder import DATASET, MODEL
+from sbeed.storage.tensors import MANIFEST
 
 NAME = "versions"
 MUST = "golden files load; of sbeed 0.1, or newer than the code: refused in one line that says so"
@@ -81,22 +83,22 @@ def _former(golden: Golden, rng: random.Random) -> None:
 
 
 def _newer_model(golden: Golden, rng: random.Random) -> None:
-    schema = _make_newer(golden.model / files.MANIFEST, files.SCHEMA, rng)
+    schema = _make_newer(golden.model / MANIFEST, MODEL.schema, rng)
     for command in ("eval", "inspect"):
-        _refused([command], golden.model, schema, files.SCHEMA)
+        _refused([command], golden.model, schema, MODEL.schema)
 
 
 def _newer_run(golden: Golden, rng: random.Random) -> None:
     newest = place_of(golden.run, steps_of(golden.run)[-1])
-    schema = _make_newer(newest / files.MANIFEST, checkpoints.SCHEMA, rng)
+    schema = _make_newer(newest / MANIFEST, checkpoints.SCHEMA, rng)
     for command, path in (("resume", golden.run), ("inspect", newest)):
         _refused([command], path, schema, checkpoints.SCHEMA)
 
 
 def _newer_data(golden: Golden, rng: random.Random) -> None:
-    schema = _make_newer(golden.data / files.MANIFEST, datafiles.SCHEMA, rng)
+    schema = _make_newer(golden.data / MANIFEST, DATASET.schema, rng)
     for words in (["data", "show"], ["inspect"]):
-        _refused(words, golden.data, schema, datafiles.SCHEMA)
+        _refused(words, golden.data, schema, DATASET.schema)
 
 
 CASES: dict[str, Callable[[Golden, random.Random], None]] = {

@@ -46,6 +46,7 @@ def _unharmed(victim: "_Victim", kind: Kind, rng: random.Random) -> float:
         words = {
             "run": ["resume", str(target)],
             "model": ["eval", str(target), "--episodes", "1"],
+            "film": ["video", str(target), "--out", str(Path(text) / "film.gif")],
             "train": ["train", "--config", str(target / "config.yaml"), "--out", str(Path(text) / "new")],
             "show": ["data", "show", str(target)],
             "fit": ["fit", str(target), "--out", str(Path(text) / "new")],

@@ -22,8 +22,8 @@ from benchmarks.reliability.hostile_files import (
     _model_place,
     _pipe,
 )
-from sbeed.training import tensors
-from sbeed.training.datafiles import TENSORS
+from sbeed.storage import tensors
+from sbeed.storage.tensor_folder import DATASET
 
 DATA_PLACES: dict[str, tuple[tuple[Any, ...], Any]] = {
     "another kind": (("kind",), "model"),
@@ -45,7 +45,7 @@ DATA_PLACES: dict[str, tuple[tuple[Any, ...], Any]] = {
 
 
 def _forged(content: bytes, target: Path, rng: random.Random) -> None:
-    (target / TENSORS).write_bytes(content)
+    (target / DATASET.file).write_bytes(content)
     path = target / "manifest.json"
     manifest = json.loads(path.read_text())
     manifest["file"].update(bytes=len(content), sha256=tensors.sha256(content))
@@ -152,7 +152,7 @@ KINDS: list[Kind] = [
     *(
         Kind(f"dataset, {what}", name, "data", "show", partial(make, name))
         for what, make in (("a link", _link), ("a link out", _link_out), ("a pipe", _pipe), ("a directory", _directory))
-        for name in (TENSORS, "manifest.json")
+        for name in (DATASET.file, "manifest.json")
     ),
     *(MINARI if find_spec("h5py") else []),
 ]

@@ -15,15 +15,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import yaml
 
-from sbeed.training import checkpoints, tensors
-from sbeed.training.checkpoints import place_of, steps_of
+from sbeed.storage import tensors
+from sbeed.storage.checkpoints import place_of, steps_of
 
 
 class Kind(NamedTuple):
     what: str  # file
     how: str
     target: str  # which golden directory is copied: "run" or "model"
-    command: str  # "run", "model" or "train": what is done with it
+    command: str  # "run", "model", "film" or "train": what is done with it
     make: Callable[[Path, random.Random], None]
 
 
@@ -224,6 +224,7 @@ MODEL_PLACES: dict[str, tuple[tuple[Any, ...], Any]] = {
     "a file of 10^15 bytes": (("file", "bytes"), 10**15),
     "tensors of 2^60": (("tensors",), {"pi": {"dtype": "float32", "shape": [2**60], "sha256": ""}}),
 }
+FILMED = ("an environment of os", "an environment that is imported")
 
 
 def _manifest(content: bytes, target: Path, rng: random.Random) -> None:
@@ -248,8 +249,8 @@ def _model_place(where: tuple[Any, ...], value: Any, target: Path, rng: random.R
 def _forge(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
     manifest = json.loads(path.read_text())
     change(manifest)
-    del manifest["sha256"]
-    path.write_text(json.dumps({**manifest, "sha256": checkpoints._seal(manifest)}, indent=1))
+    del manifest[tensors.SEAL]
+    tensors.write_manifest(path.parent, manifest)
 
 
 def _set(tree: Any, where: tuple[Any, ...], value: Any) -> None:
@@ -305,6 +306,7 @@ KINDS: list[Kind] = [
     Kind("a link out", "replay", "run", "run", _no_replay),
     *(Kind("a pipe", name, "run", "run", partial(_pipe, name)) for name in (STATE, "metrics.jsonl", "config.yaml")),
     *(Kind("a directory", name, "run", "run", partial(_directory, name)) for name in (STATE, "config.yaml")),
+    *(Kind("a film", how, "model", "film", partial(_model_place, *MODEL_PLACES[how])) for how in FILMED),
     Kind("a link", "model.safetensors", "model", "model", partial(_link, "model.safetensors")),
     Kind("a pipe", "model.safetensors", "model", "model", partial(_pipe, "model.safetensors")),
     Kind("a pipe", "manifest.json", "model", "model", partial(_pipe, "manifest.json")),

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.reliability import runs
 from benchmarks.reliability.trial import Trial, attempt, require
-from sbeed.training.rundir import is_run
+from sbeed.storage.run_dir import is_run
 
 NAME = "kill"
 MUST = "every run goes on and ends bit-equal to one never stopped"

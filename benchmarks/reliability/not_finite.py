@@ -16,10 +16,10 @@ from safetensors.numpy import load_file
 
 from benchmarks.reliability import runs
 from benchmarks.reliability.trial import Broken, Trial, attempt, require
+from sbeed.collect.episode import EVALUATION, TRAINING, episode_seed
 from sbeed.envs.base import EnvironmentFault, JaxEnv, Step
 from sbeed.envs.classic import Pendulum
-from sbeed.training import programs
-from sbeed.training.actors import EVALUATION, TRAINING, episode_seed
+from sbeed.training import compiled_steps
 from sbeed.types import Array, EnvSpec
 
 NAME = "not_finite"
@@ -202,7 +202,7 @@ def _poisoned_pendulum(poison: Poison, key: Array) -> JaxEnv:
 
 def _key_of_reset(poison: Poison) -> Array:
     """As the run derives it."""
-    keys = programs.keys(jax.random.key(0))
+    keys = compiled_steps.keys(jax.random.key(0))
     if poison.purpose == TRAINING:
         key = jax.random.fold_in(jax.random.fold_in(keys.env, 1), poison.episode)
     else:

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sbeed.training import rundir
-from sbeed.training.checkpoints import Checkpoint, steps_of
+from sbeed.storage import run_dir
+from sbeed.storage.checkpoints import Checkpoint, steps_of
 
 SIZES = "--hidden 4 --batch-size 4 --replay-capacity 100 --warmup 16 --steps-per-iteration 8 --updates-per-iteration 1"
 LOOKS = "--episodes 1 --evaluate-every 24 --final-episodes 2 --checkpoint-every 16"
@@ -106,7 +106,7 @@ def fingerprint(run: Path) -> dict[str, Any]:
 
 
 def rows_without_clocks(run: Path) -> list[dict[str, Any]]:
-    return [{name: x for name, x in row.items() if not name.endswith("seconds")} for row in rundir.read_rows(run)]
+    return [{name: x for name, x in row.items() if not name.endswith("seconds")} for row in run_dir.read_rows(run)]
 
 
 def difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:

@@ -24,7 +24,7 @@ STARTS = 20
 STARTER = """
 import sys, time
 from pathlib import Path
-from sbeed.training.rundir import RunDir
+from sbeed.storage.run_dir import RunDir
 print("ready", flush=True)
 sys.stdin.readline()
 begin = time.perf_counter()

@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.reliability import runs
 from benchmarks.reliability.trial import Trial, attempt, require
-from sbeed.training import tensors
+from sbeed.storage import tensors
 
 NAME = "looking"
 MUST = "identical parameter hashes"
@@ -69,7 +69,7 @@ def hashes(env: str, *, out: bool = False, callback: str = "", **asked: Any) -> 
 
 
 def _callback(name: str, env: str, place: Path) -> Callable[[Any], None] | None:
-    from sbeed.training.video import film
+    from sbeed.collect.video import film
 
     def filming(agent: Any) -> None:
         if agent.num_timesteps == 48:

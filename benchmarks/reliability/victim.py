@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks.reliability import runs
 from benchmarks.reliability.golden import newest
-from sbeed.training.lock import LOCK
+from sbeed.storage.lock import LOCK
 
 HARM = (
     *("pickle.", "marshal.", "exec", "compile", "code.", "import", "ctypes.", "subprocess.", "pty.", "socket."),
@@ -103,6 +103,7 @@ def _import_everything() -> None:
             ("fit", minari, "--out", run / "out"),
             ("resume", run),
             ("eval", model, "--episodes", 1),
+            ("video", model, "--out", run / "film.gif", "--env", "jax:pendulum"),
             ("inspect", run),
             ("inspect", model),
             ("train", "--config", run / "bad.yaml", "--out", run / "out"),

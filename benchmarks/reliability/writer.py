@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from benchmarks.reliability.trial import Trial, attempt, require
-from sbeed.training.checkpoints import Checkpoint, Checkpoints, Snapshot, steps_of
+from sbeed.storage.checkpoints import Checkpoint, Checkpoints, Snapshot, steps_of
 
 NAME = "kill_writer"
 MUST = "no checkpoint unreadable, at most one interval lost"
@@ -168,7 +168,7 @@ def _call_at_every_point(reached: Callable[[], None]) -> None:
             return half + super().write(content[half:])
 
     def opened(path: Any, mode: str = "r", *args: Any, **named: Any) -> Any:
-        return Torn(io.FileIO(path, mode)) if mode == "wb" else real_open(path, mode, *args, **named)
+        return Torn(io.FileIO(path, mode)) if mode in ("wb", "xb") else real_open(path, mode, *args, **named)
 
     os.fsync, io.open = fsync, opened  # type: ignore[assignment]
     sys.addaudithook(lambda event, _: reached() if event in names else None)

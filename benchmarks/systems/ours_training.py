@@ -23,8 +23,8 @@ def main() -> None:
 
     import jax
 
+    from sbeed.training.lapack_threads import lapack_on_one_thread
     from sbeed.training.run import RunSpec, make_trainer
-    from sbeed.training.threads import lapack_on_one_thread
 
     spec = RunSpec(given.env, agent=given.agent, fields=given.fields)
     trainer = make_trainer(spec, seeds=given.seeds, workers=given.workers)

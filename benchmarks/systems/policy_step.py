@@ -16,7 +16,7 @@ from benchmarks.systems import programs
 from sbeed.models.features import FourierFeatures
 from sbeed.models.policies import LinearGaussian
 from sbeed.ops.linalg import conjugate_gradient
-from sbeed.training.threads import lapack_on_one_thread
+from sbeed.training.lapack_threads import lapack_on_one_thread
 from sbeed.types import Array, Scalar
 
 CG_STEPS = 10

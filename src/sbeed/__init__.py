@@ -20,16 +20,16 @@ _HOMES = {
     "RunSpec": "sbeed.training.run",
     "train": "sbeed.training.run",
     "train_population": "sbeed.training.run",
-    "resume": "sbeed.recording",
+    "resume": "sbeed.training.session",
     "Trainer": "sbeed.training.trainer",
-    "Diverged": "sbeed.training.trainer",
-    "DamagedModel": "sbeed.training.files",
+    "Diverged": "sbeed.training.population",
+    "DamagedModel": "sbeed.storage.tensors",
     "Dataset": "sbeed.data.dataset",
     "BadData": "sbeed.data.dataset",
     "from_arrays": "sbeed.data.dataset",
-    "load_dataset": "sbeed.training.datafiles",
-    "save_dataset": "sbeed.training.datafiles",
-    "record_dataset": "sbeed.datasets",
+    "load_dataset": "sbeed.storage.datasets",
+    "save_dataset": "sbeed.storage.datasets",
+    "record_dataset": "sbeed.collect.record_dataset",
     "EnvSpec": "sbeed.types",
     "Transition": "sbeed.types",
     "JaxEnv": "sbeed.envs.base",
@@ -43,15 +43,16 @@ if TYPE_CHECKING:
     from sbeed.agents.q_sbeed.config import QConfig
     from sbeed.agents.sbeed.config import SBEEDConfig
     from sbeed.api import DDPG, PCL, SAC, SBEED, TRPO, Algorithm, DualAC, Score
+    from sbeed.collect.record_dataset import record_dataset
     from sbeed.data.dataset import BadData, Dataset, from_arrays
-    from sbeed.datasets import record_dataset
     from sbeed.envs.base import EnvironmentFault, HostEnv, JaxEnv
     from sbeed.envs.noise import StochasticTransition
-    from sbeed.recording import resume
-    from sbeed.training.datafiles import load_dataset, save_dataset
-    from sbeed.training.files import DamagedModel
+    from sbeed.storage.datasets import load_dataset, save_dataset
+    from sbeed.storage.tensors import DamagedModel
+    from sbeed.training.population import Diverged
     from sbeed.training.run import RunSpec, train, train_population
-    from sbeed.training.trainer import Diverged, Trainer
+    from sbeed.training.session import resume
+    from sbeed.training.trainer import Trainer
     from sbeed.types import EnvSpec, Transition
 
 

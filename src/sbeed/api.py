@@ -1,4 +1,4 @@
-"""The agent as a library's user meets it: learn, predict, evaluate, save, load. The names are Stable-Baselines3's."""
+"""The public agents: learn, fit, predict, evaluate, save, load, under the names that Stable-Baselines3 uses."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -8,24 +8,26 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 import gymnasium
-import jax
 import numpy as np
 
-from sbeed.about import About, Task, check_imports_nothing, count, describe, read_about, read_task, task_of
 from sbeed.agents.base import Agent
 from sbeed.agents.configs import check_names
+from sbeed.agents.knobs import whole_number
 from sbeed.agents.registry import configured, find
 from sbeed.data.dataset import Dataset
 from sbeed.envs import spaces
+from sbeed.envs.task import Env, OneEnv, Task, check_fits, check_imports_nothing, read_task
 from sbeed.models.host import HostPolicy
-from sbeed.recording import is_finished, record, restore
-from sbeed.training import files
-from sbeed.training.ope import Estimate, estimate_value
-from sbeed.training.progress import progress_bar as show_progress
-from sbeed.training.run import RunSpec, follow, in_rounds
-from sbeed.training.rundir import RunDir
-from sbeed.training.sources import Env, OneEnv, check_fits
-from sbeed.training.trainer import Rule, Trainer
+from sbeed.storage.models import ModelCard, load_model, save_model
+from sbeed.storage.run_dir import RunDir
+from sbeed.storage.tensors import DamagedModel
+from sbeed.training.experience import Rule
+from sbeed.training.loop import run_loop
+from sbeed.training.ope import ValueEstimate, estimate_value
+from sbeed.training.progress_bar import progress_bar as show_progress
+from sbeed.training.run import RunSpec, in_rounds
+from sbeed.training.session import is_finished, record, restore
+from sbeed.training.trainer import Trainer
 from sbeed.types import EnvSpec
 
 POLICIES = {"MlpPolicy": "mlp", "RbfPolicy": "rbf", "TabularPolicy": "table"}
@@ -33,7 +35,7 @@ PREDICTION = 3  # second word of the seed of `predict`'s draws; `training.actors
 
 
 class Score(NamedTuple):
-    """What the deterministic policy made of its evaluation episodes; std is over episodes."""
+    """Returns and lengths of evaluation episodes of the deterministic policy; std is over episodes."""
 
     mean_return: float
     std_return: float
@@ -42,14 +44,16 @@ class Score(NamedTuple):
 
 
 class Algorithm:
-    """An agent of one kind, on one environment: what is said here holds for SBEED, PCL and all the others.
+    """Base class of SBEED, PCL and the other agents: one agent on one environment.
 
-    policy: "MlpPolicy", "RbfPolicy", "TabularPolicy", or None for the preset's own. env: a Gymnasium id or a name such
-    as "jax:pendulum", a Gymnasium environment or vector environment, or a JAX environment. eval_env: where `evaluate`
-    plays; without it, in another environment like `env`. behaviour: who acts while data are collected: "current" for
-    the policy being learned, another agent for a fixed one, or a function from the observation (as the agent sees it)
-    to an action in [-1, 1], or an integer. config_fields: any field of the config, over the preset's. Without an
-    env the agent learns from a dataset alone (`fit`), whose spaces it takes.
+    policy: "MlpPolicy", "RbfPolicy", "TabularPolicy", or None for the preset's own.
+    env: a Gymnasium id, a name such as "jax:pendulum", a Gymnasium environment or vector environment, or a JAX
+    environment. Without one, the agent learns from a dataset alone (`fit`) and takes the dataset's spaces.
+    preset: the settings to start from. config_fields: fields of the config that replace the preset's.
+    eval_env: the environment of `evaluate`; by default another one like `env`.
+    behaviour: the policy that collects data: "current" for the one being learned, another agent, or a function from
+    the observation (as the agent sees it) to an action in [-1, 1], or to an integer.
+    noise: standard deviation of noise added to every transition of a Gymnasium environment.
     """
 
     agent: ClassVar[Agent]
@@ -66,7 +70,7 @@ class Algorithm:
         noise: float = 0.0,
         **config_fields: Any,
     ):
-        self._asked = policy, preset, count("seed", seed, low=0), behaviour, config_fields
+        self._asked = policy, preset, whole_number("seed", seed, low=0), behaviour, config_fields
         self._task: Task | None = None
         self._trainer: Trainer | None = None
         if env is not None:
@@ -74,7 +78,7 @@ class Algorithm:
             self._trainer = self._make_trainer(env, self.task, eval_env)
 
     def _settle(self, task: Task) -> None:
-        """Become what was asked for, now that the environment is known."""
+        """Build the config now that the environment is known."""
         policy, preset, seed, behaviour, config_fields = self._asked
         config = configured(self.agent.name, preset, task.spec, config_fields)
         choices = POLICIES if hasattr(config, "policy") else ["MlpPolicy"]
@@ -84,11 +88,11 @@ class Algorithm:
             raise ValueError(f"policy: must be one of {', '.join(choices)} or None, got {policy!r}")
         if policy is not None and choices is POLICIES:
             config = replace(config, policy=POLICIES[policy])
-        self._be(About(self.agent.name, task, preset, config, seed, steps=0), behaviour)
+        self._be(ModelCard(self.agent.name, task, preset, config, seed, steps=0), behaviour)
 
-    def _be(self, about: "About", behaviour: Any = "current", state: Any = None) -> None:
-        """state: what was learned in an earlier life, if this one was loaded from it; the trainer comes when needed."""
-        _, task, self.preset, self.config, self.seed, self._steps_before = about
+    def _be(self, card: ModelCard, behaviour: Any = "current", state: Any = None) -> None:
+        """Set all attributes; the trainer is made when it is needed.   state: the learned state of a loaded agent"""
+        _, task, self.preset, self.config, self.seed, self._steps_before = card
         self._task = task
         self._behaviour, self._state = behaviour, state
         self._rng = np.random.default_rng([self.seed, PREDICTION])
@@ -116,27 +120,27 @@ class Algorithm:
         resume: bool = False,
         restart_episodes: bool = False,
     ) -> Self:
-        """Take exactly that many more steps in the environment, and learn.
+        """Take exactly `total_timesteps` more steps in the environment, and learn from them.
 
-        callback: called with the agent after every iteration, or an object with `on_step()`; False ends the call. out:
-        a new directory for the curve, the metrics and the final model; only with it are evaluations and checkpoints (0
-        for none) made on the way, and Ctrl-C and SIGTERM then end the call in good order: what was learned until then
-        lies there too. resume: if the run is there already it goes on, to `total_timesteps` in all, as if it had never
-        been stopped; the agent must be made and called as it was then. restart_episodes: it then goes on with new
-        episodes, for an environment that is not deterministic and cannot bring back those that were open.
+        callback: a function of the agent, or an object with `on_step()`, called after every iteration; False ends the
+        call. out: a new directory for the curve, the metrics and the final model. Evaluations and checkpoints
+        (`checkpoint_every` 0: none) are made only with it, and Ctrl-C and SIGTERM then save what was learned before
+        they end the call. resume: continue the run in `out` up to `total_timesteps` in all, as if it had never
+        stopped; construct and call the agent as before. restart_episodes: continue with new episodes, for an
+        environment that is not deterministic, so that its unfinished episodes cannot be replayed.
         """
         spec = RunSpec(
             env=self.task.name or self.spec.name,
             agent=self.agent.name,
             preset=self.preset,
-            steps=count("total_timesteps", total_timesteps),
+            steps=whole_number("total_timesteps", total_timesteps),
             noise=self.task.noise,
-            evaluate_every=count("evaluate_every", evaluate_every),
-            episodes=count("episodes", episodes),
-            final_episodes=count("final_episodes", final_episodes),
-            checkpoint_every=count("checkpoint_every", checkpoint_every, low=0),
+            evaluate_every=whole_number("evaluate_every", evaluate_every),
+            episodes=whole_number("episodes", episodes),
+            final_episodes=whole_number("final_episodes", final_episodes),
+            checkpoint_every=whole_number("checkpoint_every", checkpoint_every, low=0),
         )
-        if self._trainer is not None and self._trainer.data is not None:  # what it was fitted to is left behind
+        if self._trainer is not None and self._trainer.data is not None:  # drop the dataset of an earlier `fit`
             self._leave()
         return self._run(self._training(), spec, callback, progress_bar, out, resume, restart_episodes)
 
@@ -155,14 +159,14 @@ class Algorithm:
         checkpoint_every: int = 20_000,
         resume: bool = False,
     ) -> Self:
-        """Make so many updates, or up to a round more, from a fixed dataset; no environment is needed.
+        """Make this many updates, rounded up to whole rounds, from a fixed dataset; no environment is needed.
 
-        eval_env: where `evaluate` plays, and the run if it has a directory; without it, in the environment that the
-        agent was made with, if any. What is counted, here and by the agent from then on, is updates. All else as in
-        `learn`; a checkpoint refers to the dataset by its SHA-256.
+        eval_env: the environment of `evaluate` and of the evaluations in `out`; by default the one that the agent was
+        constructed with, if any. `evaluate_every`, `checkpoint_every` and `num_timesteps` count updates from then on.
+        The other arguments are those of `learn`; a checkpoint refers to the dataset by its SHA-256.
         """
         if self._task is None:
-            self._settle(task_of(dataset, eval_env if isinstance(eval_env, str) else None))
+            self._settle(dataset.task(eval_env if isinstance(eval_env, str) else None))
         where = eval_env if eval_env is not None else self.task.name
         check_fits("dataset", dataset.spec, self.spec)
         trainer = Trainer(self.agent, dataset, self.config, seeds=[self.seed], eval_env=where)
@@ -177,11 +181,11 @@ class Algorithm:
             agent=self.agent.name,
             preset=self.preset,
             data=trainer.data,
-            steps=in_rounds(count("updates", updates), self.config),
-            evaluate_every=count("evaluate_every", evaluate_every),
-            episodes=count("episodes", episodes),
-            final_episodes=count("final_episodes", final_episodes),
-            checkpoint_every=count("checkpoint_every", checkpoint_every, low=0),
+            steps=in_rounds(whole_number("updates", updates), self.config),
+            evaluate_every=whole_number("evaluate_every", evaluate_every),
+            episodes=whole_number("episodes", episodes),
+            final_episodes=whole_number("final_episodes", final_episodes),
+            checkpoint_every=whole_number("checkpoint_every", checkpoint_every, low=0),
         )
         return self._run(trainer, spec, callback, progress_bar, out, resume)
 
@@ -196,9 +200,9 @@ class Algorithm:
         restart_episodes: bool = False,
     ) -> Self:
         if resume and out is None:
-            raise ValueError("resume: a run goes on in its directory: name it (out)")
+            raise ValueError("resume: requires the directory of the run (out)")
         if restart_episodes and not resume:
-            raise ValueError("restart_episodes: only a run that goes on (resume) has episodes to give up")
+            raise ValueError("restart_episodes: requires resume: only a resumed run has unfinished episodes")
         steps, proceed = spec.steps, _as_function(callback, self)
         with ExitStack() as stack:
             run = None if out is None else stack.enter_context(RunDir(Path(out), resume=resume))
@@ -215,14 +219,14 @@ class Algorithm:
                 return proceed() is not False
 
             if run is None:
-                follow(trainer, steps, evaluate_every=None, on_progress=on_progress)
+                run_loop(trainer, steps, evaluate_every=None, on_progress=on_progress)
             else:
                 record(run, spec, trainer, self.task, earlier=earlier, past=past, on_progress=on_progress)
         return self
 
     @property
     def num_timesteps(self) -> int:
-        """Environment steps that the agent has learned from, in earlier lives too; updates where it was fitted."""
+        """Environment steps that the agent has learned from, those before a load included; updates after `fit`."""
         return self._steps_before + (self._trainer.step if self._trainer else 0)
 
     # --------------------------------------------------------------------------------------------- acting
@@ -234,26 +238,28 @@ class Algorithm:
         episode_start: Any = None,
         deterministic: bool = False,
     ) -> tuple[Any, Any]:
-        """The action for one observation or for a batch, as the environment itself takes it; `state` comes back."""
+        """The action for one observation or a batch, in the environment's own terms, and `state` unchanged."""
         seen, policy = spaces.encode(self.observation_space, observation), self.policy
         raw = policy.mode(seen) if deterministic else policy.draw(seen, self._rng)
         return spaces.decode(self.action_space, policy.squash(raw)), state
 
     def evaluate(self, episodes: int = 20) -> Score:
-        """The deterministic policy on episodes that training never sees, the same ones every time."""
-        returns, lengths = self._training().evaluate(count("episodes", episodes))
+        """Score the deterministic policy on episodes that training never sees, the same ones at every call."""
+        returns, lengths = self._training().evaluate(whole_number("episodes", episodes))
         return Score(float(returns[0].mean()), float(returns[0].std()), returns[0].tolist(), lengths[0].tolist())
 
-    def estimate_value(self, dataset: Dataset, *, updates: int = 20_000, seed: int = 0) -> Estimate:
-        """What the policy is worth, discounted, told from the data alone; a warning where they hardly cover it."""
+    def estimate_value(self, dataset: Dataset, *, updates: int = 20_000, seed: int = 0) -> ValueEstimate:
+        """Estimate the discounted value of the policy from data alone; the result warns where they hardly cover it."""
         check_fits("dataset", dataset.spec, self.spec)
-        who = self.agent.deployed(self.config, self._learned())
-        updates = count("updates", updates)
-        return estimate_value(who, dataset, gamma=self.config.gamma, updates=updates, seed=count("seed", seed, low=0))
+        policy = self.agent.deployed(self.config, self._learned())
+        updates = whole_number("updates", updates)
+        return estimate_value(
+            policy, dataset, gamma=self.config.gamma, updates=updates, seed=whole_number("seed", seed, low=0)
+        )
 
     @property
     def policy(self) -> HostPolicy:
-        """What acts, in numpy, on observations as the agent sees them."""
+        """The policy that `predict` and `evaluate` use, in numpy, on observations as the agent sees them."""
         return self._loaded_policy if self._trainer is None else self._trainer.policies()[0]
 
     @cached_property
@@ -275,7 +281,7 @@ class Algorithm:
         return self.task.action_space
 
     def set_env(self, env: Env, *, eval_env: OneEnv | None = None, noise: float = 0.0) -> None:
-        """Go on in another environment with the same spaces. The data of the one before are left behind."""
+        """Continue in another environment with the same spaces; the data of the old one are dropped."""
         task = read_task(env, noise)
         check_fits("env", task.spec, self.spec)
         trainer = self._make_trainer(env, task, eval_env)
@@ -287,7 +293,7 @@ class Algorithm:
         self._task, self._trainer = task, trainer
 
     def close(self) -> None:
-        """Closes the environments that the agent made."""
+        """Close the environments that the agent made."""
         if self._trainer is not None:
             self._trainer.close()
 
@@ -299,18 +305,18 @@ class Algorithm:
             behaviour = None
         elif not callable(behaviour):
             raise ValueError(f"behaviour: must be 'current', an agent or a function, got {behaviour!r}")
-        shared = {"noise": task.noise, "eval_env": eval_env, "behaviour": behaviour}
+        shared = {"spec": task.spec, "noise": task.noise, "eval_env": eval_env, "behaviour": behaviour}
         return Trainer(self.agent, env, self.config, seeds=[self.seed], **shared)
 
     def _training(self) -> Trainer:
-        """The trainer; that of a loaded agent is made when first needed, for to predict it needs no environment."""
+        """The trainer; a loaded agent makes one at the first call, as it needs no environment to predict."""
         if self._trainer is None:
             self._leave()
             assert self._trainer is not None
         return self._trainer
 
     def _leave(self) -> None:
-        """For the environment that is known by its name, with what was learned."""
+        """Make a trainer for the environment that the task names, with what was learned."""
         name = self.task.name
         if name is None:
             raise ValueError("the agent was made without an environment: name one (set_env, or --env)")
@@ -323,36 +329,35 @@ class Algorithm:
     # --------------------------------------------------------------------------------------------- files
 
     def save(self, path: str | Path) -> None:
-        """A directory of named tensors and a manifest. The data that it learned from are not in it."""
-        about = About(self.agent.name, self.task, self.preset, self.config, self.seed, self.num_timesteps)
-        files.save(Path(path), self._learned(), describe(about))
+        """Write a directory of named tensors and a manifest, without the data that the agent learned from."""
+        card = ModelCard(self.agent.name, self.task, self.preset, self.config, self.seed, self.num_timesteps)
+        save_model(Path(path), card, self._learned())
 
     @classmethod
     def load(cls, path: str | Path, env: Env | None = None) -> Self:
-        """A saved agent, for `env`, or for the environment that its file names; without either it only predicts.
+        """Load a saved agent for `env`, or for the environment that its file names; without either it only predicts.
 
-        `Algorithm.load` takes agents of every kind.
+        `Algorithm.load` loads agents of every kind.
         """
-        about = read_about(Path(path))
-        kind = ALGORITHMS[about.agent]
+        card, state = load_model(Path(path))
+        kind = ALGORITHMS[card.agent]
         if not issubclass(kind, cls):
-            raise files.DamagedModel(f"'{path}' holds an agent of another kind, {about.agent!r}")
-        like = jax.eval_shape(lambda key: kind.agent.init(about.config, about.task.spec, key), jax.random.key(0))
+            raise DamagedModel(f"'{path}' holds an agent of another kind, {card.agent!r}")
         found = kind.__new__(kind)
-        found._be(about, state=files.load(Path(path), like))
+        found._be(card, state=state)
         if env is not None:
             found.set_env(env)
         return found
 
 
 class SBEED(Algorithm):
-    """Smoothed Bellman error embedding, in Q = V + lam log pi; the presets of the paper have V and pi themselves."""
+    """Smoothed Bellman error embedding, in Q = V + lam log pi; the `paper` presets learn V and pi themselves."""
 
     agent = find("sbeed")
 
 
 class PCL(Algorithm):
-    """Path consistency learning: SBEED without a dual. The default is its trust-region form, `paper` the plain one."""
+    """Path consistency learning: SBEED without a dual. `default` is its trust-region form, `paper` the plain one."""
 
     agent = find("pcl")
 
@@ -385,7 +390,7 @@ ALGORITHMS: dict[str, type[Algorithm]] = {kind.agent.name: kind for kind in (SBE
 
 
 def _as_function(callback: Any, agent: Algorithm) -> Callable[[], bool | None]:
-    """What to call after an iteration: a function of the agent, or `on_step()`, as SB3's CheckpointCallback has it."""
+    """Turn a function of the agent, or a callback with `on_step()` as in SB3, into a function without arguments."""
     if callback is None:
         return lambda: None
     if not hasattr(callback, "on_step"):

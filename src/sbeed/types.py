@@ -1,4 +1,4 @@
-"""Names for the arrays that travel between floors, and the records that they travel in."""
+"""Names of the arrays that modules exchange, and the records that hold them."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -13,7 +13,7 @@ Scalar: TypeAlias = float | jax.Array  # a float that may be traced
 
 @dataclass(frozen=True)
 class EnvSpec:
-    """What an agent must know of an environment.
+    """The sizes and the kind of action of an environment.
 
     Observations are vectors: a Discrete one arrives one-hot. A Box action is a vector in [-1, 1]; the environment's
     adapter maps it to the real bounds.
@@ -29,7 +29,7 @@ class EnvSpec:
 class Transition(NamedTuple):
     """One step, or a batch of them with the same leading axes.
 
-    `last`: the path does not go on after this step: the episode ended, by termination or by a time limit, or the data
+    `last`: the path ends with this step: the episode ended, by termination or by a time limit, or the data
     of that environment pause here. `terminated`: by termination, so V(next_obs) counts as 0. `action` is what the
     policy drew, before any squashing: that is what its log-density scores exactly.
     """

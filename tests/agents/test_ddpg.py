@@ -13,13 +13,13 @@ from jax.flatten_util import ravel_pytree
 
 from sbeed.agents.ddpg import agent, equations
 from sbeed.agents.ddpg.config import DDPGConfig
+from sbeed.collect import rollout
+from sbeed.collect.actor import Actor
+from sbeed.collect.vector_actor import VectorActor
 from sbeed.data import replay as ring
 from sbeed.envs import probe
 from sbeed.envs.hosted import Hosted
-from sbeed.training import rollout
-from sbeed.training.actors import Actor
 from sbeed.training.trainer import Trainer
-from sbeed.training.vector_actor import VectorActor
 from sbeed.types import EnvSpec, Transition
 from tests.agents.paths import path
 

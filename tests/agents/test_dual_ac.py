@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sbeed.agents.baseline import LinearV, least_squares, value
 from sbeed.agents.dual_ac import agent, equations
 from sbeed.agents.dual_ac.config import DualACConfig
+from sbeed.agents.shared.baseline import LinearV, least_squares, value
 from sbeed.models.features import Identity
 from sbeed.ops.weighted import mean
 from sbeed.types import EnvSpec

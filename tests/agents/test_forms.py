@@ -1,6 +1,5 @@
 """One agent, two forms: the preset chooses the config, and the config's type the functions."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from sbeed.agents.q_sbeed.config import QConfig
 from sbeed.agents.registry import AGENTS, configured, find
 from sbeed.agents.sbeed.config import SBEEDConfig
 from sbeed.types import EnvSpec
+from tests.manifests import forge
 from tests.tiny import PAPER, TINY
 
 BOX = EnvSpec("box", 3, "box", 2, None)
@@ -33,7 +33,7 @@ def test_every_agent_and_no_preset_that_there_is_not_is_known_without_jax():
 
 def test_the_preset_chooses_the_form():
     agent, key = find("sbeed"), jax.random.key(0)
-    assert list(agent.presets) == ["default", "offline", "paper", "paper-on-policy"]
+    assert list(agent.presets) == ["default", "gradient", "offline", "paper", "paper-on-policy"]
     config = agent.preset("default", BOX)
     assert type(config) is QConfig is sbeed.QConfig
     assert hasattr(jax.eval_shape(lambda: agent.init(config, BOX, key)), "Q")
@@ -43,7 +43,8 @@ def test_the_preset_chooses_the_form():
 
 
 def test_an_unknown_preset_is_refused_with_the_names():
-    with pytest.raises(ValueError, match="preset: must be one of default, offline, paper, paper-on-policy, got 'fast'"):
+    known = "default, gradient, offline, paper, paper-on-policy"
+    with pytest.raises(ValueError, match=f"preset: must be one of {known}, got 'fast'"):
         find("sbeed").preset("fast", BOX)
 
 
@@ -108,6 +109,31 @@ def test_files_of_sbeed_0_1_are_refused_with_what_to_do(tmp_path):
         agent.learn(100, out=run, resume=True)
 
 
+@pytest.mark.parametrize(
+    ("kind", "preset", "fields", "name"),
+    [
+        ("box", "paper", {"k": 1, "trace": 0.5}, "trace"),
+        ("box", "paper", {"kappa": 1.0, "slow_rate": 0.1}, "slow_rate"),
+        ("box", "paper", {"prior_rate": 0.5}, "prior_rate"),
+        ("box", "paper", {"kl_target": 0.5}, "kl_target"),
+        ("box", "paper", {"dual_tolerance": 0.5}, "dual_tolerance"),
+        ("box", "paper", {"dual_features": "hidden"}, "dual_features"),
+        ("box", "paper", {"dual": "linear", "dual_step_size": 0.5}, "dual_step_size"),
+        ("box", "paper", {"dual": "none", "eta": 0.0, "dual_l2": 0.5}, "dual_l2"),
+        ("box", "paper", {"policy": "mlp", "features": 7}, "features"),
+        ("box", "paper", {"squash": False}, "squash"),
+        ("discrete", "paper", {"initial_std": 0.5}, "initial_std"),
+        ("box", "paper", {"policy": "mlp", "initial_std": 0.5}, "initial_std"),
+        ("box", "paper", {"pi_prox": "euclidean", "kl_radius": 0.5}, "kl_radius"),
+        ("box", "paper", {"normalize_observations": False, "scale_rounds": 7}, "scale_rounds"),
+        ("box", "paper", {"pi_updates_per_iteration": None, "pi_batch_size": 7}, "pi_batch_size"),
+    ],
+)
+def test_a_knob_of_the_V_pi_form_that_would_do_nothing_is_refused_in_one_line(kind, preset, fields, name):
+    with pytest.raises(ValueError, match=f"^{name}: does nothing here: it needs [^\n]+$"):
+        configured("sbeed", preset, EnvSpec("task", 3, kind, 2, None), fields)
+
+
 def test_files_of_this_version_are_read(tmp_path):
     again = SBEED.load(GOLDEN / "model_schema_2")
     assert type(again.config) is QConfig
@@ -121,7 +147,7 @@ def test_another_agent_s_model_of_sbeed_0_1_is_read(tmp_path):
     agent = sbeed.TRPO(None, "Pendulum-v1", **sizes).learn(16)
     agent.save(tmp_path / "model")
     manifest = tmp_path / "model" / "manifest.json"
-    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "schema": 1}))
+    forge(manifest, schema=1)
     again = sbeed.TRPO.load(tmp_path / "model")
     obs = np.zeros(3)
     assert again.predict(obs, deterministic=True)[0] == agent.predict(obs, deterministic=True)[0]

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sbeed.agents.q_sbeed import agent
+from sbeed.agents.q_sbeed import agent, equations
 from sbeed.agents.q_sbeed import dual as duals
 from sbeed.agents.q_sbeed.config import QConfig
 from sbeed.agents.q_sbeed.learner import check, policy
@@ -26,6 +26,12 @@ from tests.agents.paths import path
 
 SMALL = QConfig(
     gamma=0.9,
+    backward="kappa",
+    kappa=1.0,
+    k=1,
+    trace=1.0,
+    dual_ridge=1.0,
+    dual_step_size=0.1,
     lam=0.1,
     adapt_lam=False,
     hidden=(32,),
@@ -93,6 +99,8 @@ def _parameters(box, **changes):
         ({}, {"eta": 0.5}),
         ({"eta": 0.5}, {"kappa": 0.5}),
         ({}, {"kappa": 0.0}),
+        ({"backward": "descent", "kappa": 0.0}, {"descent": 0.99}),
+        ({"backward": "descent", "kappa": 0.0}, {"kappa": 0.9}),
         ({}, {"dual_ridge": 0.5}),
         ({}, {"dual_step_size": 0.3}),
         ({}, {"dual_steps": 3}),
@@ -120,6 +128,68 @@ def test_kappa_and_eta_decide_by_how_much_the_backward_part_counts():
     assert not jax.tree.all(jax.tree.map(partial(np.allclose, atol=1e-6), learn(pcl), learn(replace(pcl, kappa=0.0))))
 
 
+def _look(config, spec, state, batch):
+    """The errors of a batch, what a dual sees of it, and V at the states reached."""
+    after = agent.draw_next(config, spec, state, batch, jax.random.key(2))
+    values, looked, _ = agent.linearized(config, state, batch, after)
+    return agent.errors(config, batch, values), looked.seen, values.v_next
+
+
+@pytest.mark.parametrize("box", [False, True], ids=["discrete", "box"])
+@pytest.mark.parametrize(
+    "fields",
+    [{}, {"kappa": 0.3, "k": 4, "trace": 0.5}, {"eta": 0.3, "kappa": 0.5, "k": 4}, {"norm": "batch", "k": 4}],
+    ids=str,
+)
+def test_the_step_of_Q_is_along_autodiff_of_L_eta(box, fields):
+    config = replace(SMALL, hidden=(16, 16), **fields)
+    state, batch, after = _some_state(config, box)
+    values, looked, pull = agent.linearized(config, state, batch, after)
+    nu = duals.nu(state.dual, looked.seen)
+    rho = values.q.reshape(nu.shape) + nu
+
+    def L(q):
+        found, _, _ = agent.linearized(config, state._replace(Q=q), batch, after)
+        own = found.q.reshape(nu.shape)
+        delta = equations.with_backward_share(agent.errors(config, batch, found) + own, config.kappa)
+        return jnp.sum(jnp.mean((delta - own) ** 2 - config.eta * (delta - rho) ** 2, axis=1))
+
+    g, _, _ = agent.gradient(config, state, batch, values, nu, pull)
+    # A share of the path's other Q(s, a) is held too, as the rest of delta is: autodiff of that objective is the step.
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=2e-3, atol=1e-4), g, eqx.filter_grad(L)(state.Q))
+
+
+@pytest.mark.parametrize("box", [False, True], ids=["discrete", "box"])
+def test_with_descent_the_step_is_within_the_angle_asked_for(box):
+    config = replace(SMALL, hidden=(16, 16), k=4, trace=0.5, backward="descent", kappa=0.0)
+    state, batch, after = _some_state(config, box)
+    values, _, pull = agent.linearized(config, state, batch, after)
+    # With nu the error itself, nothing is left for the mean to differ in.
+    error = agent.errors(config, batch, values)
+    step = lambda **fields: agent.gradient(replace(config, **fields), state, batch, values, error, pull)
+    g, _, _ = step(backward="kappa", kappa=1.0)
+    shares = []
+    for cosine in (0.9, 0.99, 0.999):
+        d, products, share = step(descent=cosine)
+        assert products.shape == (3,)
+        found = agent._dot(d, g) / jnp.sqrt(agent._dot(d, d) * agent._dot(g, g))
+        assert float(found) >= cosine - 1e-4
+        shares.append(float(share))
+    assert shares == sorted(shares)
+    assert 0 < shares[-1] < 1
+    # kappa is where the share begins.
+    assert float(step(descent=0.0, kappa=0.7)[2]) == pytest.approx(0.7)
+
+
+def _some_state(config, box):
+    """A learner after some updates, a batch of paths and the next actions."""
+    _, spec, data = _probe(probe.DelayedReward, box, 1_000)
+    state, _ = _learner(replace(config, updates_per_iteration=STEPS), spec)(data, jax.random.key(1))
+    replay = ring.insert(ring.empty(spec, config.replay_capacity), data)
+    batch = sample(replay, jax.random.key(3), 64 // config.k, config.k)
+    return state, batch, agent.draw_next(config, spec, state, batch, jax.random.key(2))
+
+
 @pytest.mark.parametrize("dual", ["head", "net"])
 def test_twenty_steps_of_the_dual_fit_better_than_one(dual):
     step_size = 0.5 if dual == "head" else 1e-3
@@ -128,13 +198,13 @@ def test_twenty_steps_of_the_dual_fit_better_than_one(dual):
     state = agent.init(config, spec, jax.random.key(0))
     replay = ring.insert(ring.empty(spec, config.replay_capacity), data)
     batch = sample(replay, jax.random.key(1), 256, 1)
-    found = agent.errors(config, state, state.Q, batch, agent.draw_next(config, spec, state, batch, jax.random.key(2)))
+    error, seen, _ = _look(config, spec, state, batch)
 
     def left(steps):
-        fit, _ = duals.fitted(replace(config, dual_steps=steps), state.dual, state.opt["dual"], found.seen, found.error)
-        return float(jnp.mean((found.error - duals.nu(fit, found.seen)) ** 2))
+        fit, _ = duals.fitted(replace(config, dual_steps=steps), state.dual, state.opt["dual"], seen, error)
+        return float(jnp.mean((error - duals.nu(fit, seen)) ** 2))
 
-    assert left(20) < left(1) < float(jnp.mean(found.error**2))
+    assert left(20) < left(1) < float(jnp.mean(error**2))
 
 
 def test_the_ridge_bounds_what_the_dual_explains():
@@ -143,10 +213,10 @@ def test_the_ridge_bounds_what_the_dual_explains():
     state = agent.init(config, spec, jax.random.key(0))
     replay = ring.insert(ring.empty(spec, config.replay_capacity), data)
     batch = sample(replay, jax.random.key(1), 256, 1)
-    found = agent.errors(config, state, state.Q, batch, agent.draw_next(config, spec, state, batch, jax.random.key(2)))
-    nu = duals.nu(duals.fitted(config, state.dual, state.opt["dual"], found.seen, found.error)[0], found.seen)
+    error, seen, _ = _look(config, spec, state, batch)
+    nu = duals.nu(duals.fitted(config, state.dual, state.opt["dual"], seen, error)[0], seen)
     norm = lambda x: jnp.sqrt(jnp.mean(x**2))
-    assert float(norm(nu)) <= float(norm(found.error)) / (1 + config.dual_ridge)
+    assert float(norm(nu)) <= float(norm(error)) / (1 + config.dual_ridge)
 
 
 def _first_batch(config):
@@ -160,10 +230,10 @@ def test_a_bootstrap_stays_where_the_solution_is():
     config = replace(SMALL, lam=0.5)
     spec, state, batch = _first_batch(config)
     high = eqx.tree_at(lambda q: q.net.net.biases[-1], state.Q, replace_fn=lambda b: b + 1e4)
-    state = state._replace(largest_reward=jnp.float32(2))
-    found = agent.errors(config, state, high, batch, agent.draw_next(config, spec, state, batch, jax.random.key(2)))
+    state = state._replace(Q=high, largest_reward=jnp.float32(2))
+    _, _, v_next = _look(config, spec, state, batch)
     # (max |r| + lam log 2) / (1 - .9), of two actions
-    np.testing.assert_allclose(found.v_next, 10 * (2 + 0.5 * np.log(2)), rtol=1e-5)
+    np.testing.assert_allclose(v_next, 10 * (2 + 0.5 * np.log(2)), rtol=1e-5)
 
 
 def test_lam_rises_when_the_entropy_is_too_low():
@@ -186,8 +256,9 @@ def test_the_average_follows_slowly_and_that_of_a_young_policy_quickly():
 @pytest.mark.parametrize(
     ("kind", "preset", "fields", "name"),
     [
-        ("box", "default", {"trace": 0.5}, "trace"),
-        ("box", "default", {"kappa": 0.0, "eta": 0.5}, "eta"),
+        ("box", "default", {"k": 1, "trace": 0.9}, "trace"),
+        ("box", "gradient", {"kappa": 0.0, "eta": 0.5}, "eta"),
+        ("box", "gradient", {"descent": 0.9}, "descent"),
         ("box", "default", {"adapt_lam": False, "lam_step_size": 1e-3}, "lam_step_size"),
         ("discrete", "default", {"adapt_lam": False, "entropy_target": 0.5}, "entropy_target"),
         ("box", "default", {"clone_steps": 5}, "clone_steps"),
@@ -207,7 +278,7 @@ def test_a_knob_that_would_do_nothing_is_refused_in_one_line(kind, preset, field
 
 def test_a_knob_that_is_read_or_left_as_it_is_passes():
     spec = EnvSpec("task", 3, "box", 2, None)
-    assert configured("sbeed", "default", spec, {"k": 4, "trace": 0.5}).trace == 0.5
+    assert configured("sbeed", "default", spec, {"k": 8, "trace": 0.9}).trace == 0.9
     whole = {f.name: getattr(QConfig(), f.name) for f in fields_of(QConfig)}
     assert configured("sbeed", "default", spec, whole | {"kappa": 0.0, "eta": 0.0, "dual": "none"}).eta == 0
 

@@ -254,7 +254,7 @@ def test_a_population_is_its_members():
         ({"eta": 1.5}, r"eta: must lie in \[0, 1\], got 1.5"),
         ({"k": 10, "replay_capacity": 8}, "k: must not exceed the replay's 8, got 10"),
         ({"k": 10, "segment_length": 5}, "k: must not exceed segment_length, 5, got 10"),
-        ({"k": 10, "warmup": 5}, "warmup: must bring a segment of 10, got 5"),
+        ({"k": 10, "warmup": 5}, "warmup: must cover a segment of 10, got 5"),
         ({"adapt_lam": True}, "adapt_lam: must be off unless prior is lagged, got True"),
         ({"policy": "table"}, "policy: must not be table for a box of actions, got table"),
     ],

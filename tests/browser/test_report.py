@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sbeed.experiments import report, results, summary
-from tests.experiments.folders import ablation, hostile, learned, unfinished
+from sbeed.reporting import figure_folder, report_page, summary
+from tests.reporting.folders import ablation, hostile, learned, unfinished
 
 pytestmark = pytest.mark.browser
 SHOTS = Path(__file__).parents[2] / "out" / "browser"
@@ -48,7 +48,9 @@ def evil(tmp_path_factory):
 
 
 def _written(root):
-    (root / report.PAGE).write_text(report.page(results.read_results(root), root, "0.0"), encoding="utf-8")
+    (root / report_page.PAGE).write_text(
+        report_page.page(figure_folder.read_results(root), root, "0.0"), encoding="utf-8"
+    )
     return root
 
 
@@ -66,7 +68,7 @@ def opened(chromium):
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("dialog", lambda dialog: wrong.append(dialog.message))
         page.on("request", lambda asked: asked.url.startswith("file:") or wrong.append(asked.url))
-        page.goto((folder / report.PAGE).as_uri())
+        page.goto((folder / report_page.PAGE).as_uri())
         return page
 
     yield open_page
@@ -98,7 +100,7 @@ def test_the_page_loads_with_all_its_panels_and_scrolls_only_down(opened, folder
 
 def test_hovering_shows_the_numbers_of_the_rows(opened, folder):
     page = opened(folder)
-    panel = results.read_figure(folder / "off_policy").panels[0]
+    panel = figure_folder.read_figure(folder / "off_policy").panels[0]
     curves = summary.curves(panel, "mean", "step")
     chart = page.locator("#figure-1 svg.chart:visible").first
     chart.scroll_into_view_if_needed()

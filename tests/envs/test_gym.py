@@ -159,7 +159,7 @@ def test_an_unknown_id_is_named_with_those_that_come_close(name, hint):
 
 
 def test_a_path_is_no_module():
-    with pytest.raises(ValueError, match=r"'\.\./x' is no name of a module"):
+    with pytest.raises(ValueError, match=r"'\.\./x' is not the name of a module"):
         GymEnv("../x:y")
 
 

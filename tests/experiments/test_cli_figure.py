@@ -6,9 +6,9 @@ import pytest
 
 from sbeed import cli
 from sbeed.experiments import executors
-from sbeed.experiments.results import RESULT
 from sbeed.experiments.spec import describe
-from sbeed.experiments.worker import SPEC, Outcome, write_json
+from sbeed.experiments.worker import Outcome
+from sbeed.reporting.figure_folder import RESULT, write_end
 
 
 def _run(capsys, *args):
@@ -27,18 +27,17 @@ class Pretending:
     def __init__(self, slots=None, members=1):
         self._running = []
 
-    def start(self, task):
-        self._running.append(task)
+    def start(self, job):
+        self._running.append(job)
 
     def ended(self, seconds):
-        task = self._running.pop(0)
+        job = self._running.pop(0)
         if self.outcome.kind == "done":
-            task.path.mkdir()
+            job.path.mkdir()
             rows = [{"step": n, "iteration": n, "seed": 0, "return": float(n), "final": n == 2} for n in (1, 2)]
-            (task.path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-            write_json(task.path / SPEC, describe(task.run))
-            write_json(task.path / RESULT, {"outcome": "finished", "return": 2.0, "seconds": 1.0})
-        return [(task, self.outcome)]
+            (job.path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+            write_end(job.path, describe(job.run), {"outcome": "finished", "return": 2.0, "seconds": 1.0})
+        return [(job, self.outcome)]
 
     def close(self):
         assert self._running == [] or self.outcome.kind == "interrupted"
@@ -75,7 +74,7 @@ def test_what_is_there_stays_in_the_figure_when_other_things_are_asked_for(capsy
     assert runs_after("--only", "k = 20") == {**first, "k": [("k = 20", 0)]}
     (tmp_path / "figure.json").write_text('{"name": "ablation", "scale": "smoke"}')
     _, _, err = _run(capsys, "figure", "ablation", "--out", tmp_path)
-    assert err == f"sbeed: '{tmp_path / 'figure.json'}' is no figure of ours\n"
+    assert err == f"sbeed: '{tmp_path / 'figure.json'}' is not a figure that sbeed wrote\n"
 
 
 def test_a_figure_may_lie_above_another(capsys, tmp_path, monkeypatch):
@@ -101,12 +100,12 @@ def test_runs_that_cannot_be_read_back_are_said_in_one_line(capsys, tmp_path, mo
     (run,) = (tmp_path / "runs").iterdir()
     (run / RESULT).write_text('{"versions": 3}')
     code, _, err = _run(capsys, *asked)
-    assert (code, err) == (2, f"sbeed: '{run / RESULT}' is no result of ours\n")
+    assert (code, err) == (2, f"sbeed: '{run / RESULT}' is not a result that sbeed wrote\n")
 
 
 def test_what_no_panel_has_is_not_run(capsys, tmp_path):
     code, _, err = _run(capsys, "figure", "ablation", "--only", "k", "lam = 0.01", "--out", tmp_path / "none")
-    assert (code, err) == (2, "sbeed: --only: nothing there is all of this\n")
+    assert (code, err) == (2, "sbeed: --only: no curve of the figure matches all these names\n")
 
 
 def test_runs_that_could_not_be_finished_are_said_and_the_others_are_there(capsys, tmp_path, monkeypatch):
@@ -128,7 +127,7 @@ def test_an_interrupted_figure_says_how_it_goes_on(capsys, tmp_path, monkeypatch
     monkeypatch.setattr(Pretending, "outcome", Outcome("interrupted"))
     monkeypatch.setattr(Pretending, "ended", interrupted)
     code, _, err = _run(capsys, "figure", "ablation", "--out", tmp_path / "all")
-    assert (code, err) == (130, "sbeed: interrupted: the same command goes on from here\n")
+    assert (code, err) == (130, "sbeed: interrupted: run the same command to continue\n")
 
 
 @pytest.mark.parametrize(
@@ -137,18 +136,18 @@ def test_an_interrupted_figure_says_how_it_goes_on(capsys, tmp_path, monkeypatch
         ("figure nope", "ablation"),
         (
             "figure ablation --only Hopper-v5",
-            "--only: nothing there is named 'Hopper-v5'; choose from 'Swimmer-v5', 'lam', 'eta', 'k', "
+            "--only: the figure has nothing named 'Hopper-v5'; choose from 'Swimmer-v5', 'lam', 'eta', 'k', "
             "'lam, others best', 'eta, others best', 'k, others best', 'eta, kappa = 1'",
         ),
-        ("figure on-policy --together", "--together: on-policy seeds are trained alone"),
-        ("figure ablation --seed 3", "--seed: is for the theory's figure; --seeds says how many runs a curve has"),
-        ("figure theory --executor ray", "--executor: the theory's figure has no runs"),
+        ("figure on-policy --together", "--together: the seeds of on-policy can only be trained separately"),
+        ("figure ablation --seed 3", "--seed: applies to the theory figure alone; --seeds sets the runs per curve"),
+        ("figure theory --executor ray", "--executor: the theory figure has no runs"),
         ("figure on-policy --seeds 0", "--seeds: must lie in 1..1000, got 0"),
-        ("figure on-policy --address here:1", "--address: is for --executor ray"),
+        ("figure on-policy --address here:1", "--address: requires --executor ray"),
         ("figure on-policy --scale huge", "--scale"),
         ("tune --over lam=1..2", "--env: name an environment"),
         ("tune --env Pendulum-v1 --over lan=1..2", "lan: no such field; did you mean lam?"),
-        ("tune --env Pendulum-v1 --over lam=1..2 --lam 3", "--over: lam: is searched and set at the same time"),
+        ("tune --env Pendulum-v1 --over lam=1..2 --lam 3", "--over: lam: cannot be both searched and set"),
         ("tune --env Pendulum-v1 --trials 0", "--trials: must lie in"),
         ("tune --env Pendulum-v0.5 --over lam=1..2", "Pendulum-v1"),
         ("tune --env Pendulum-v1 --eta 2 --over lam=1..2", "--eta: must lie in [0, 1]"),

@@ -19,15 +19,15 @@ from benchmarks.reliability.runs import rows_without_clocks
 from rich.progress import Progress
 
 from sbeed.experiments import runner, worker
-from sbeed.experiments.executors import MEMORY, Local, Ray, Task, room
-from sbeed.experiments.progress import Bars
-from sbeed.experiments.results import RESULT
+from sbeed.experiments.executors import MEMORY, Job, Local, Ray, runs_that_fit
+from sbeed.experiments.progress_bars import Bars
 from sbeed.experiments.runner import MOST_DEATHS, finish, run_figure
 from sbeed.experiments.spec import Curve, Figure, Panel, Run, arranged, describe, read_run, runs_of
-from sbeed.experiments.worker import SPEC, Outcome, work, write_json
-from sbeed.training.checkpoints import steps_of
+from sbeed.experiments.worker import Outcome, work
+from sbeed.reporting.figure_folder import RESULT, SPEC, write_end
+from sbeed.storage.checkpoints import steps_of
+from sbeed.storage.run_dir import read_rows
 from sbeed.training.run import RunSpec
-from sbeed.training.rundir import read_rows
 from tests.tiny import TINY
 
 ROOT = Path(__file__).parents[2]
@@ -55,20 +55,20 @@ def _look_often(monkeypatch):
 def _tasks(out, seeds=2):
     (out / "runs").mkdir(parents=True, exist_ok=True)
     return [
-        Task(f"seed {seed}", run, out / "runs" / run.id) for seed in range(seeds) for run in [Run(SPEC_OF_ALL, seed)]
+        Job(f"seed {seed}", run, out / "runs" / run.id) for seed in range(seeds) for run in [Run(SPEC_OF_ALL, seed)]
     ]
 
 
-def _rows(task):
-    return rows_without_clocks(task.path)
+def _rows(job):
+    return rows_without_clocks(job.path)
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     """Rows of two runs, by processes of their own that nothing happened to."""
-    tasks = _tasks(tmp_path_factory.mktemp("undisturbed"))
-    assert finish(tasks, Local(2), Silent()) == []
-    return [_rows(task) for task in tasks]
+    jobs = _tasks(tmp_path_factory.mktemp("undisturbed"))
+    assert finish(jobs, Local(2), Silent()) == []
+    return [_rows(job) for job in jobs]
 
 
 class Killer(Silent):
@@ -93,31 +93,30 @@ class Scripted:
 
     name, slots = "scripted", 2
 
-    def __init__(self, *outcomes, on_start=lambda task: None):
+    def __init__(self, *outcomes, on_start=lambda job: None):
         self._outcomes, self._on_start, self.started, self._running = list(outcomes), on_start, [], []
 
-    def start(self, task):
-        self._on_start(task)
-        self.started.append(task.run.seed)
-        self._running.append(task)
+    def start(self, job):
+        self._on_start(job)
+        self.started.append(job.run.seed)
+        self._running.append(job)
 
     def ended(self, seconds):
-        task, outcome = self._running.pop(0), self._outcomes.pop(0)
+        job, outcome = self._running.pop(0), self._outcomes.pop(0)
         if outcome.kind == "done":
-            task.path.mkdir()
-            write_json(task.path / SPEC, describe(task.run))
-            write_json(task.path / RESULT, {"outcome": "finished", "return": 1.0, "seconds": 2.0})
-        return [(task, outcome)]
+            job.path.mkdir()
+            write_end(job.path, describe(job.run), {"outcome": "finished", "return": 1.0, "seconds": 2.0})
+        return [(job, outcome)]
 
 
 DONE, DIED = Outcome("done"), Outcome("died", "killed")
 
 
 def test_what_is_done_is_not_done_again(tmp_path):
-    tasks, show = _tasks(tmp_path, seeds=3), Silent()
-    assert finish(tasks[:1], Scripted(DONE), Silent()) == []
+    jobs, show = _tasks(tmp_path, seeds=3), Silent()
+    assert finish(jobs[:1], Scripted(DONE), Silent()) == []
     executor = Scripted(DONE, DONE)
-    assert finish(tasks, executor, show) == []
+    assert finish(jobs, executor, show) == []
     assert executor.started == [1, 2]
     assert show.total == 3 * SPEC_OF_ALL.steps
 
@@ -135,12 +134,12 @@ def test_a_run_that_dies_where_it_stands_is_given_up_and_one_that_comes_further_
     assert len(finish(_tasks(tmp_path, seeds=1), executor, Silent())) == 1
     assert executor.started == [0] * MOST_DEATHS
 
-    def come_further(task):
-        (task.path / "checkpoints" / f"step_{len(moving.started):09}").mkdir(parents=True)
+    def come_further(job):
+        (job.path / "checkpoints" / f"step_{len(moving.started):09}").mkdir(parents=True)
 
-    (task,) = _tasks(tmp_path / "moving", seeds=1)
+    (job,) = _tasks(tmp_path / "moving", seeds=1)
     moving = Scripted(*[DIED] * 2 * MOST_DEATHS, Outcome("failed", "at last"), on_start=come_further)
-    assert len(finish([task], moving, Silent())) == 1
+    assert len(finish([job], moving, Silent())) == 1
     assert moving.started == [0] * (2 * MOST_DEATHS + 1)
 
 
@@ -208,10 +207,10 @@ def test_a_preset_that_has_changed_since_is_found(tmp_path):
     path.mkdir(parents=True)
     settings = runner._config(run.spec)
     (path / "config.yaml").write_text(json.dumps(settings))
-    runner.check_settings([Task("", run, path)])
+    runner.check_settings([Job("", run, path)])
     (path / "config.yaml").write_text(json.dumps(settings | {"trace": 0.125}))
-    with pytest.raises(ValueError, match=r"made with trace 0.125, which is 1.0 now"):
-        runner.check_settings([Task("", run, path)])
+    with pytest.raises(ValueError, match=r"made with trace 0.125, which is 0.5 now"):
+        runner.check_settings([Job("", run, path)])
 
 
 def test_a_spec_that_is_no_run_is_named(tmp_path):
@@ -219,7 +218,7 @@ def test_a_spec_that_is_no_run_is_named(tmp_path):
     path.mkdir(parents=True)
     for name in (SPEC, RESULT):
         (path / name).write_text("{}")
-    with pytest.raises(ValueError, match=r"runs/0/spec.json': not a run of ours"):
+    with pytest.raises(ValueError, match=r"runs/0/spec.json': not a run that sbeed wrote"):
         run_figure(_figure(), tmp_path, Scripted(), seeds=1, scale="smoke", show=Silent())
 
 
@@ -237,9 +236,9 @@ def test_bars_show_the_whole_and_every_run_that_is_running(tmp_path):
 
 
 def test_what_fits_into_a_machine_of_a_cluster():
-    assert room({"CPU": 4.0, "memory": 100 * MEMORY}) == 4
-    assert room({"CPU": 4.0, "memory": 2.5 * MEMORY}) == 2
-    assert room({"CPU": 4.0, "memory": 0.5 * MEMORY}) == room({"memory": 9 * MEMORY}) == 0
+    assert runs_that_fit({"CPU": 4.0, "memory": 100 * MEMORY}) == 4
+    assert runs_that_fit({"CPU": 4.0, "memory": 2.5 * MEMORY}) == 2
+    assert runs_that_fit({"CPU": 4.0, "memory": 0.5 * MEMORY}) == runs_that_fit({"memory": 9 * MEMORY}) == 0
 
 
 # ------------------------------------------------------------------------------------------------- a worker
@@ -261,7 +260,7 @@ def test_what_died_while_it_said_that_it_had_diverged_is_done_again(tmp_path):
     path = tmp_path / run.id
     path.mkdir()
     (path / "metrics.jsonl").touch()
-    write_json(path / SPEC, describe(run))
+    (path / SPEC).write_text(json.dumps(describe(run)))
     assert work(path, run) == DONE
     assert read_rows(path)[-1]["final"]
 
@@ -296,34 +295,34 @@ def test_what_cannot_run_says_why(tmp_path):
 
 
 def test_a_worker_ends_with_who_started_it_from_its_first_moment_on(tmp_path):
-    (task,) = _tasks(tmp_path, seeds=1)
+    (job,) = _tasks(tmp_path, seeds=1)
     program = (
         f"import os, signal; from {__name__} import *; Local(1).start(_tasks(Path({str(tmp_path)!r}), 1)[0]);"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False)
     deadline = time.monotonic() + 5  # left alone it would go on for longer
-    while left := [pid for pid in all_processes() if str(task.path) in words_of(pid)]:
+    while left := [pid for pid in all_processes() if str(job.path) in words_of(pid)]:
         assert time.monotonic() < deadline, left
         time.sleep(0.1)
-    assert not task.path.exists()
+    assert not job.path.exists()
 
 
 def test_a_killed_worker_costs_nothing_but_time(undisturbed, tmp_path):
-    tasks, killer = _tasks(tmp_path), Killer(times=2)
-    assert finish(tasks, Local(2), killer) == []
+    jobs, killer = _tasks(tmp_path), Killer(times=2)
+    assert finish(jobs, Local(2), killer) == []
     assert [len(kills) - 1 for kills in killer.kills.values()] == [2, 2]
-    assert [_rows(task) for task in tasks] == undisturbed
+    assert [_rows(job) for job in jobs] == undisturbed
 
 
 def test_a_population_has_the_rows_of_its_members(undisturbed, tmp_path):
     run = Run(SPEC_OF_ALL, 0, members=2)
-    task = Task("both", run, tmp_path / "runs" / run.id)
-    task.path.parent.mkdir()
-    assert finish([task], Local(1), Silent()) == []
-    rows = _rows(task)
+    job = Job("both", run, tmp_path / "runs" / run.id)
+    job.path.parent.mkdir()
+    assert finish([job], Local(1), Silent()) == []
+    rows = _rows(job)
     assert [[row for row in rows if row["seed"] == seed] for seed in run.seeds] == undisturbed
-    result = json.loads((task.path / RESULT).read_text())
+    result = json.loads((job.path / RESULT).read_text())
     assert result["lost"] == []
     assert result["return"] == pytest.approx(sum(rows[-1]["return"] for rows in undisturbed) / 2)
 
@@ -380,4 +379,4 @@ def test_ray_listens_to_nobody_else_and_gives_the_same_rows_though_its_workers_a
     program = f"from {__name__} import *; finish_with_ray(Path({str(tmp_path)!r}))"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert [_rows(task) for task in _tasks(tmp_path)] == undisturbed
+    assert [_rows(job) for job in _tasks(tmp_path)] == undisturbed

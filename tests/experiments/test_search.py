@@ -16,13 +16,14 @@ from optuna.trial import TrialState
 from sbeed import cli
 from sbeed.agents.sbeed.grids import PAPER_GRIDS
 from sbeed.experiments import search
-from sbeed.experiments.results import RESULT
 from sbeed.experiments.search import Search, open_study, write_best
 from sbeed.experiments.space import fields_of, paper_space, read_space
-from sbeed.experiments.worker import Outcome, write_json
-from sbeed.training.lock import locked
+from sbeed.experiments.spec import describe
+from sbeed.experiments.worker import Outcome
+from sbeed.reporting.figure_folder import RESULT, write_end
+from sbeed.storage.lock import locked
+from sbeed.storage.run_dir import read_config
 from sbeed.training.run import RunSpec
-from sbeed.training.rundir import read_config
 from tests.tiny import TINY
 
 BASE = RunSpec("Pendulum-v1", steps=100, evaluate_every=50, fields=TINY)
@@ -48,36 +49,36 @@ class Answering:
         self.slots, self.started, self.stopped, self._running = slots, [], [], []
         self._most, self._evaluated = most, step
 
-    def start(self, task):
+    def start(self, job):
         if len(self.started) == self._most:
             raise KeyboardInterrupt
-        task.path.mkdir(parents=True, exist_ok=True)
-        self.started.append(task.run)
-        self._running.append(task)
+        job.path.mkdir(parents=True, exist_ok=True)
+        self.started.append(job.run)
+        self._running.append(job)
 
     def ended(self, seconds):
         if not self._running:
             return []
-        task = self._running.pop(0)
-        row = {"step": self._step(task), "return": self._worth(task), "final": False}
-        if not (task.path / "metrics.jsonl").exists():
-            (task.path / "metrics.jsonl").write_text(json.dumps(row) + "\n")
-        elif not (task.path / RESULT).exists():
-            write_json(task.path / RESULT, {"outcome": "finished", "return": self._worth(task)})
+        job = self._running.pop(0)
+        row = {"step": self._step(job), "return": self._worth(job), "final": False}
+        if not (job.path / "metrics.jsonl").exists():
+            (job.path / "metrics.jsonl").write_text(json.dumps(row) + "\n")
+        elif not (job.path / RESULT).exists():
+            write_end(job.path, describe(job.run), {"outcome": "finished", "return": self._worth(job)})
         else:
-            return [(task, Outcome("done"))]
-        self._running.append(task)
+            return [(job, Outcome("done"))]
+        self._running.append(job)
         return []
 
-    def _step(self, task):
+    def _step(self, job):
         return self._evaluated
 
-    def _worth(self, task):
-        return task.run.spec.fields["lam"] - 0.001 * task.run.seed
+    def _worth(self, job):
+        return job.run.spec.fields["lam"] - 0.001 * job.run.seed
 
-    def stop(self, task):
-        self.stopped.append(task.run)
-        self._running.remove(task)
+    def stop(self, job):
+        self.stopped.append(job.run)
+        self._running.remove(job)
 
 
 def _search(out, space, trials, executor, seeds=(0,)):
@@ -186,7 +187,7 @@ def test_trials_that_do_no_better_than_most_are_ended_early(tmp_path):
 
 def test_trials_whose_iterations_have_other_lengths_are_compared(tmp_path):
     class Uneven(Answering):
-        def _step(self, task):
+        def _step(self, job):
             return 50 + len(self.started) % 40
 
     study = _search(tmp_path, read_space("sbeed", "default", ["lam=0.01..0.9"]), 30, Uneven())
@@ -219,11 +220,11 @@ def test_a_trial_that_was_asked_for_again_and_again_is_one_other(tmp_path):
 class Storing(Answering):
     """Whose runs have checkpoints."""
 
-    def start(self, task):
-        super().start(task)
+    def start(self, job):
+        super().start(job)
         for name in ("checkpoints/step_000000050/state", "replay/part", "config.yaml"):
-            (task.path / name).parent.mkdir(parents=True, exist_ok=True)
-            (task.path / name).touch()
+            (job.path / name).parent.mkdir(parents=True, exist_ok=True)
+            (job.path / name).touch()
 
 
 class Lingering(Storing):
@@ -237,10 +238,10 @@ class Lingering(Storing):
         self._ending.close()
         return super().ended(seconds)
 
-    def stop(self, task):
-        super().stop(task)
-        self._ending.enter_context(locked(task.path))
-        self._ending.callback((task.path / "replay" / "last").touch)
+    def stop(self, job):
+        super().stop(job)
+        self._ending.enter_context(locked(job.path))
+        self._ending.callback((job.path / "replay" / "last").touch)
 
 
 def test_of_runs_that_were_ended_early_rows_and_settings_are_left_and_they_never_go_on(tmp_path):
@@ -281,7 +282,7 @@ def test_a_run_that_dies_with_its_trial_is_not_started_again(tmp_path):
 
         def ended(self, seconds):
             kinds = {0: "failed", 1: "died"}
-            ended = [(task, Outcome(kinds[task.run.seed])) for task in self._running]
+            ended = [(job, Outcome(kinds[job.run.seed])) for job in self._running]
             self._running = []
             return ended
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from sbeed import cli
-from sbeed.experiments import plots
 from sbeed.experiments.figures import theory
+from sbeed.reporting import plots
 
 
 def rows_of(panel, names, x=(1.0, 2.0, 4.0)):
@@ -37,7 +37,7 @@ def test_the_figure_is_a_function_of_rows_alone_also_read_back_from_text(rows, t
 
 
 def test_plots_never_import_jax():
-    code = "import sys, sbeed.experiments.plots; assert not {'jax', 'equinox', 'optax'} & set(sys.modules)"
+    code = "import sys, sbeed.reporting.plots; assert not {'jax', 'equinox', 'optax'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

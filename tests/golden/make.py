@@ -12,28 +12,30 @@ from pathlib import Path
 from benchmarks.reliability import runs
 
 from sbeed import SBEED
-from sbeed.datasets import record_dataset
-from sbeed.training import checkpoints, datafiles, files, minari_files
+from sbeed.collect.record_dataset import record_dataset
+from sbeed.storage import checkpoints, minari
+from sbeed.storage.datasets import save_dataset
+from sbeed.storage.tensor_folder import DATASET, MODEL
 
 HERE = Path(__file__).parent
-MODEL = HERE / f"model_schema_{files.SCHEMA}"
+SAVED = HERE / f"model_schema_{MODEL.schema}"
 RUN = HERE / f"run_schema_{checkpoints.SCHEMA}"
-DATA = HERE / f"data_schema_{datafiles.SCHEMA}"
+DATA = HERE / f"data_schema_{DATASET.schema}"
 MINARI = HERE / "minari_schema_1"
 STEPS = 100
 
 
 def main() -> None:
-    for place in (MODEL, RUN, DATA, MINARI):
+    for place in (SAVED, RUN, DATA, MINARI):
         shutil.rmtree(place, ignore_errors=True)
     agent = SBEED(None, "Pendulum-v1", **runs.FIELDS).learn(40)
-    agent.save(MODEL)
+    agent.save(SAVED)
     with tempfile.TemporaryDirectory() as place:
         runs.break_off(Path(place) / "run", "Pendulum-v1", 40, steps=STEPS)
         shutil.copytree(Path(place) / "run", RUN, ignore=shutil.ignore_patterns("lock", "tensorboard"))
     data = record_dataset("Pendulum-v1", [None], 30, names=["random"])
-    datafiles.save_dataset(DATA, data)
-    minari_files.write(MINARI, data)
+    save_dataset(DATA, data)
+    minari.write(MINARI, data)
 
 
 if __name__ == "__main__":

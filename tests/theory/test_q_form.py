@@ -1,15 +1,17 @@
 """The loss in Q-coordinates: hand numbers, and which gradients are gradients."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sbeed.agents.q_sbeed.equations import Q_of, V_of, log_pi_of
+from sbeed.agents.q_sbeed.equations import Q_of, V_of, least_share, log_pi_of
 from sbeed.envs.tabular import finite_mdp, telling_actions, two_state
 from sbeed.theory import q_form, solve
 from sbeed.theory.claim import central_differences
-from sbeed.theory.claims import q_coordinates, q_envelope, q_gradient, q_path_consistency, q_same_optimum
+from sbeed.theory.claims import q_coordinates, q_descent, q_envelope, q_gradient, q_path_consistency, q_same_optimum
 from sbeed.theory.claims.q_gradient import Problem
 from sbeed.theory.enumerate import given_actions, paths
 from sbeed.theory.operators import soft_optimum
@@ -165,3 +167,32 @@ def test_central_differences_of_an_array():
     # x y^2 and x at (2, 3): derivatives (9, 12) and (1, 0).
     f = lambda x: jnp.array([x[0] * x[1] ** 2, x[0]])
     np.testing.assert_allclose(central_differences(f, jnp.array([2.0, 3.0])), [[9, 12], [1, 0]], atol=1e-8)
+
+
+def test_the_least_share_by_hand():
+    # f = (1, 0), b = (-2, 0): g points the other way; with c = 1/2 nothing is left, above it the step is along g.
+    share = lambda f, b, cosine: float(q_descent.share(jnp.array(f), jnp.array(b), cosine))
+    np.testing.assert_allclose(share([1.0, 0.0], [-2.0, 0.0], 0.5), 0.5, rtol=1e-12)
+    # f = (1, 0), b = (-1, 1), g = (0, 1): f + c b = (1 - c, c) is 45 degrees from g at c = 1/2, 60 at tan 30 = .366.
+    np.testing.assert_allclose(share([1.0, 0.0], [-1.0, 1.0], np.sqrt(0.5)), 0.5, rtol=1e-12)
+    np.testing.assert_allclose(share([1.0, 0.0], [-1.0, 1.0], 0.5), 1 / (1 + np.sqrt(3)), rtol=1e-12)
+    # b = -.9 f slows f down and turns nothing: none of it is needed. All of it is for the gradient itself.
+    assert share([1.0, 2.0], [-0.9, -1.8], 0.99) == 0
+    assert share([1.0, 0.0], [-1.0, 1.0], 1.0) == 1
+    assert float(least_share(*jnp.zeros(3), cosine=0.5)) == 0  # before there is a gradient
+
+
+def test_on_baird_s_star_the_least_share_converges_where_the_semi_gradient_diverges():
+    problem, start = q_descent.star_problem()
+
+    @partial(jax.jit, static_argnums=(0, 1))
+    def objective(share, steps):
+        def step(_, w):
+            f, b = q_descent.halves(problem, w)
+            return w - 0.05 * (f + share(f, b) * b)
+
+        return problem.maximised(jax.lax.fori_loop(0, steps, step, start))
+
+    semi, whole, least = (lambda f, b: 0.0), (lambda f, b: 1.0), (lambda f, b: q_descent.share(f, b, 0.5))
+    assert objective(semi, 1_000) > 1_000 * problem.maximised(start)
+    assert objective(least, 1_000) < 1.2e-4 < 8e-4 < objective(whole, 1_000)

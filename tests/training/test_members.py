@@ -39,12 +39,12 @@ def test_many_members_give_their_memory_away_side_by_side():
     members = Members(2 * MOST_THREADS, together=False)
     held = members.hold([np.full(1000, i, np.float32) for i in range(members.count)])
     for _ in range(3):
-        (held,) = members.run(_doubled, held, donate=(0,))
+        held = members.run(_doubled, held, donate=(0,))
     assert [float(one[0]) for one in members.fetch(held)] == [8 * i for i in range(members.count)]
 
 
 def _doubled(x):
-    return (2 * x,)
+    return 2 * x
 
 
 def test_what_one_member_raises_is_heard_when_all_are_done():
@@ -56,7 +56,7 @@ def test_what_one_member_raises_is_heard_when_all_are_done():
         seen.append(x.shape)
         if x.shape != (3,):
             raise ValueError("two numbers")
-        return (x,)
+        return x
 
     with pytest.raises(ValueError, match="two numbers"):
         members.run(only_three, held)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from sbeed.agents.players import make_policy
+from sbeed.agents.shared.policies import make_policy
 from sbeed.data.dataset import from_arrays
 from sbeed.training.ope import doubly_robust, effective, estimate_value, pieces
 from sbeed.types import EnvSpec

@@ -11,15 +11,15 @@ import pytest
 
 from sbeed.agents.knobs import with_fields
 from sbeed.agents.registry import find
-from sbeed.training import checkpoints
-from sbeed.training import trainer as module
-from sbeed.training.actors import Unrepeatable
-from sbeed.training.checkpoints import Checkpoint, Checkpoints, steps_of
+from sbeed.collect.actor import Unrepeatable
+from sbeed.envs.task import spec_of
+from sbeed.storage.checkpoints import Checkpoint, Checkpoints, steps_of
+from sbeed.storage.tensors import DamagedModel
+from sbeed.training import population
 from sbeed.training.members import Members
-from sbeed.training.sources import spec_of
-from sbeed.training.standing import check_same_run
-from sbeed.training.tensors import DamagedModel
+from sbeed.training.resume_state import check_same_run
 from sbeed.training.trainer import Trainer
+from tests.manifests import forge
 from tests.training.counting import COUNTING, CountingConfig
 
 CONFIG = CountingConfig(replay_capacity=40)
@@ -48,7 +48,7 @@ def _everything(trainer):
     return {
         "about": snapshot.about,
         "state": snapshot.state,
-        "replay": trainer._newest(snapshot.held) if snapshot.held else None,
+        "replay": trainer._experience.newest(snapshot.held) if snapshot.held else None,
         "rows": {name: values.tolist() for name, values in trainer.metrics.items()},
         "scores": trainer.evaluate(1),
     }
@@ -106,7 +106,7 @@ def test_stopped_and_not_stopped_are_the_same(tmp_path, env, fields):
 
 @pytest.mark.parametrize(("env", "together"), [("Pendulum-v1", True), ("jax:pendulum", True), ("Pendulum-v1", False)])
 def test_populations(tmp_path, env, together, monkeypatch):
-    monkeypatch.setattr(module, "Members", partial(Members, together=together))
+    monkeypatch.setattr(population, "Members", partial(Members, together=together))
     fields = {"seeds": [3, 7], "variants": [{}, {"scale": 0.5}]}
     _assert_goes_on_as_if_never_stopped(tmp_path, partial(_make, env, **fields), 16, 52, end=64)
 
@@ -159,7 +159,7 @@ def test_who_was_lost_stays_lost_and_the_others_go_on(tmp_path):
         _advance(there, 60)
         assert str(there.diverged[0]) == str(never.diverged[0])
         _assert_same(there.member(1), never.member(1))
-        _assert_same(there._newest(40)[0][1], never._newest(40)[0][1])
+        _assert_same(there._experience.newest(40)[0][1], never._experience.newest(40)[0][1])
         assert there.recent[1] == never.recent[1]
         there.snapshot()
 
@@ -202,7 +202,7 @@ def test_an_environment_that_is_not_deterministic_goes_on_with_new_episodes_only
         assert now == {**then, **begun}
 
     _advance(again, 40)
-    replay = again._newest(40)
+    replay = again._experience.newest(40)
     for member in range(2):
         path = jax.tree.map(lambda x, i=member: x[i], replay)
         assert _crossings(path) == []
@@ -236,7 +236,7 @@ def test_after_a_restart_a_run_is_exact_again(tmp_path):
 def test_a_pure_environment_has_nothing_to_give_up(tmp_path):
     trainer = _make("jax:pendulum")
     _advance(trainer, 4)
-    with pytest.raises(ValueError, match="restart_episodes: jax:pendulum is in the checkpoint itself"):
+    with pytest.raises(ValueError, match="restart_episodes: jax:pendulum is saved whole in the checkpoint"):
         trainer.restore(_stop(trainer, tmp_path), restart_episodes=True)
 
 
@@ -322,8 +322,7 @@ def test_forged_counters_are_one_line(stopped, place, value):
     for name in place[:-1]:
         inner = inner[name]
     inner[place[-1]] = value
-    del manifest["sha256"]
-    path.write_text(json.dumps({**manifest, "sha256": checkpoints._seal(manifest)}, indent=1))
+    forge(path, **manifest)
     try:
         with pytest.raises(DamagedModel) as error:
             _make().restore(Checkpoint(stopped.run, stopped.step))

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sbeed.training.run import RunSpec, follow, make_trainer, train, train_population
+from sbeed.training.loop import run_loop
+from sbeed.training.run import RunSpec, make_trainer, train, train_population
 from sbeed.training.trainer import Trainer
 from tests.training.counting import COUNTING, CountingConfig
 
@@ -55,8 +56,8 @@ def test_a_population_is_every_combination_with_every_seed():
 
 def test_a_trainer_is_followed_from_where_it_is():
     trainer = _counting()
-    first = follow(trainer, 10, evaluate_every=6, episodes=1, final_episodes=1)
-    second = follow(trainer, 5, evaluate_every=6, episodes=1, final_episodes=1)
+    first = run_loop(trainer, 10, evaluate_every=6, episodes=1, final_episodes=1)
+    second = run_loop(trainer, 5, evaluate_every=6, episodes=1, final_episodes=1)
     assert [row["step"] for row in first + second] == [8, 10, 14, 15]
     assert [row["final"] for row in first + second] == [False, True, False, True]
     assert [row["iteration"] for row in first + second] == [2, 3, 4, 5]  # the warm-up is over after the first 4 steps
@@ -64,13 +65,13 @@ def test_a_trainer_is_followed_from_where_it_is():
 
 def test_without_evaluations_there_are_no_rows():
     trainer = _counting()
-    assert follow(trainer, 10, evaluate_every=None) == []
+    assert run_loop(trainer, 10, evaluate_every=None) == []
     assert trainer.step == 10
 
 
 def test_whoever_hears_of_progress_may_end_the_run():
     steps = []
-    rows = follow(_counting(), 100, final_episodes=1, on_progress=lambda t: steps.append(t.step) or t.step < 12)
+    rows = run_loop(_counting(), 100, final_episodes=1, on_progress=lambda t: steps.append(t.step) or t.step < 12)
     assert steps == [4, 8, 12]
     assert [(row["step"], row["final"]) for row in rows] == [(12, True)]
 
@@ -78,7 +79,7 @@ def test_whoever_hears_of_progress_may_end_the_run():
 def test_members_that_diverged_give_no_more_rows():
     trainer = _counting(seeds=[0, 1], variants=[{}, {"explode_after": 2.0}])
     with pytest.warns(RuntimeWarning, match="seed 1"):
-        rows = follow(trainer, 16, evaluate_every=4, episodes=1, final_episodes=1)
+        rows = run_loop(trainer, 16, evaluate_every=4, episodes=1, final_episodes=1)
     assert [row["step"] for row in rows if row["seed"] == 1] == [4, 8]
     assert [row["step"] for row in rows if row["seed"] == 0] == [4, 8, 12, 16]
 

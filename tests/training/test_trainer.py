@@ -15,9 +15,10 @@ from sbeed.envs.base import EnvironmentFault
 from sbeed.envs.classic import CartPole, Pendulum
 from sbeed.envs.gym import GymEnv
 from sbeed.envs.probe import TimeLimit
-from sbeed.training import trainer as module
+from sbeed.training import population
 from sbeed.training.members import Members
-from sbeed.training.trainer import Diverged, Trainer
+from sbeed.training.population import Diverged
+from sbeed.training.trainer import Trainer, member_configs
 from tests.training.counting import COUNTING, Clockwork, CountingConfig
 
 CONFIG = CountingConfig()
@@ -35,7 +36,7 @@ def _advance(trainer, steps):
 
 
 def _replayed(trainer):
-    return trainer._members.fetch(trainer._replays)[0].data
+    return trainer._population.members.fetch(trainer._experience.replays)[0].data
 
 
 @pytest.mark.parametrize("env", ["Pendulum-v1", "jax:pendulum"])
@@ -56,7 +57,7 @@ def test_exactly_the_steps_asked_for_and_one_preparation(env):
 def test_a_member_is_the_run_it_would_be_alone(env, together, monkeypatch):
     alone = _trainer(env, replace(CONFIG, scale=0.5), seeds=[7])
     _advance(alone, 18)
-    monkeypatch.setattr(module, "Members", partial(Members, together=together))
+    monkeypatch.setattr(population, "Members", partial(Members, together=together))
     both = _trainer(env, seeds=[3, 7], variants=[{}, {"scale": 0.5}])
     _advance(both, 18)
     compare = np.testing.assert_array_equal
@@ -104,7 +105,7 @@ def test_loaded_states_act_at_once_and_are_not_prepared_again():
     trainer.load([old.member(0)])
     np.testing.assert_array_equal(trainer.evaluate(1).returns, old.evaluate(1).returns)
     _advance(trainer, 4)
-    by_hand = _trainer(behaviour=old._on_host(COUNTING.actor)[0])
+    by_hand = _trainer(behaviour=old._population.on_host(COUNTING.actor)[0])
     _advance(by_hand, 4)
     jax.tree.map(np.testing.assert_array_equal, _replayed(trainer), _replayed(by_hand))
     _advance(trainer, 4)
@@ -127,7 +128,7 @@ def test_a_rule_collects_from_the_first_step(env):
 
 
 def test_a_fixed_policy_collects_while_another_learns():
-    fixed = _trainer(seeds=[5])._on_host(COUNTING.actor)[0]
+    fixed = _trainer(seeds=[5])._population.on_host(COUNTING.actor)[0]
     data = []
     for seed_of_learner in (1, 1):
         trainer = _trainer(behaviour=fixed, seeds=[seed_of_learner], config=replace(CONFIG, scale=float(len(data))))
@@ -161,7 +162,7 @@ def test_a_vector_environment_is_one_member_s():
     trainer = _trainer(envs)
     assert _advance(trainer, 10) == [4, 4, 2]
     assert trainer.evaluate(1).lengths == [[200]]
-    assert trainer._collector.crews[0].actors[0].evaluator.env._env.unwrapped.g == 5
+    assert trainer._experience.collector.crews[0].actors[0].evaluator.env._env.unwrapped.g == 5
     with pytest.raises(ValueError, match="an environment given as an object serves one seed, got 2"):
         _trainer(envs, seeds=[0, 1])
     assert _trainer(SyncVectorEnv([Clockwork])).spec.name == "SyncVectorEnv"  # which has no registration
@@ -203,7 +204,7 @@ def test_only_what_was_made_here_is_closed():
     assert closed == []
     registered = _trainer(gymnasium.make("Pendulum-v1"))
     registered.evaluate(1)
-    (actor,) = registered._collector.crews[0].actors
+    (actor,) = registered._experience.collector.crews[0].actors
     actor.evaluator.env.close = lambda: closed.append("made here")
     registered.close()
     assert closed == ["made here"]
@@ -212,7 +213,7 @@ def test_only_what_was_made_here_is_closed():
 def test_a_field_that_may_be_unset_is_no_float_to_differ_in():
     config = replace(SBEEDConfig(), max_grad_norm=1.0)
     with pytest.raises(ValueError, match="max_grad_norm: members may differ only in the fields gamma"):
-        module.member_configs(config, [{"max_grad_norm": 2.0}])
+        member_configs(config, [{"max_grad_norm": 2.0}])
 
 
 @pytest.mark.parametrize(
@@ -245,7 +246,7 @@ def test_a_run_that_diverges_stops_and_says_so(env):
 
 def test_one_member_that_diverges_leaves_the_others_alone():
     trainer = _trainer(seeds=[0, 1, 2], variants=[{}, {"explode_after": 1.0}, {"explode_after": 2.0}])
-    with pytest.warns(RuntimeWarning, match=r"\(seed 1\): the run diverged; the other members go on"):
+    with pytest.warns(RuntimeWarning, match=r"\(seed 1\): the run diverged; the other members continue"):
         _advance(trainer, 12)
     assert list(trainer.diverged) == [1]
     with pytest.warns(RuntimeWarning, match="seed 2"):
@@ -312,8 +313,8 @@ def test_with_overlap_the_device_is_at_work_while_this_process_steps(overlap, or
     events = []
     trainer = _trainer(config=replace(CONFIG, overlap=overlap), behaviour=lambda obs: events.append("act") or [0.0])
     _advance(trainer, 8)
-    learn = trainer._learn
-    monkeypatch.setattr(trainer, "_learn", lambda *stage: events.append("learn") or learn(*stage))
+    learn = trainer._population.begin_learning
+    monkeypatch.setattr(trainer._population, "begin_learning", lambda replays: events.append("learn") or learn(replays))
     events.clear()
     trainer.advance(1)
     assert events == order
@@ -330,4 +331,4 @@ def test_on_policy_rounds_of_whole_trajectories(env):
         if "size" in trainer.metrics:
             sizes.append(int(trainer.metrics["size"][0]))
     assert sizes == [7 * 64] * 6 + [6 * 64] * 4  # what was learned from is gone
-    assert trainer._members.fetch(trainer._replays)[0].written == 3 * 64
+    assert trainer._population.members.fetch(trainer._experience.replays)[0].written == 3 * 64

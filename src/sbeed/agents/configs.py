@@ -1,6 +1,6 @@
-"""The configs of the agents by name and preset, without jax: what a command line can ask for before anything is loaded.
+"""The config class of each agent and preset, without jax, so that the command line can check flags before loading it.
 
-A preset that is not named here has the form of `default`.
+A preset that is not listed here has the form of `default`.
 """
 
 from collections.abc import Iterable
@@ -30,13 +30,13 @@ FORMER = "sbeed 0.1, whose sbeed and pcl are no longer there: train again with t
 
 
 def config_of(agent: str, preset: str) -> type:
-    """The class of that agent's config. Whether there is such a preset is not asked."""
+    """The class of that agent's config; an unknown preset is not an error here."""
     forms = FORMS[agent]
     return forms.get(preset, forms["default"])
 
 
 def check_names(agent: str, preset: str, names: Iterable[str]) -> None:
-    """A ValueError for a field that another form of the agent has and this one has not, or that is no more."""
+    """Raise a ValueError for a field that only another form of the agent has, or that was removed."""
     known = get_type_hints(config_of(agent, preset))
     missing = [name for name in names if name not in known]
     for name in missing:

@@ -5,10 +5,10 @@ import difflib
 import math
 import reprlib
 from collections.abc import Mapping
-from dataclasses import field, fields, replace
+from dataclasses import asdict, field, fields, replace
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-# What others call a field, and how ours end.
+# Names of fields in other libraries, and the ends of ours.
 _PEERS = {
     "learning_rate": "step_size",
     "buffer_size": "replay_capacity",
@@ -38,15 +38,16 @@ def knob(
 
 
 def help_line(meta: Any) -> str:
-    """What it does, its range and the paper's value, for `--help` and the docs."""
+    """One line for `--help` and the docs: what the knob does, its range and the paper's value."""
     return "; ".join(part for part in (meta["help"], _range(meta), meta["paper"] and f"paper: {meta['paper']}") if part)
 
 
 def with_fields(config: Any, changes: Mapping[str, Any]) -> Any:
-    """The config with these fields replaced, as a flag, a YAML or JSON file or a keyword gives them.
+    """Replace fields of the config by values from a flag, a YAML or JSON file or a keyword.
 
-    A list becomes the tuple and a whole number the float that the field is, and text that YAML does not take for a
-    number (1e-3) is one. Unknown names and other types are a ValueError in one line; ranges are `check_ranges`'.
+    Values are converted to the field's type: a list to a tuple, a whole number to a float, and text such as 1e-3,
+    which YAML does not read as a number, to a number. An unknown name or another type is a one-line ValueError.
+    `check_ranges` checks the ranges.
     """
     kinds = get_type_hints(type(config))
     for name in changes:
@@ -59,7 +60,7 @@ def with_fields(config: Any, changes: Mapping[str, Any]) -> Any:
 
 
 def converted(name: str, value: Any, kind: Any) -> Any:
-    """The value as that kind, or a ValueError in one line."""
+    """Convert the value to that type, or raise a one-line ValueError."""
     parts = get_args(kind)
     if type(None) in parts:
         return None if value is None else converted(name, value, parts[0])
@@ -78,8 +79,21 @@ def converted(name: str, value: Any, kind: Any) -> Any:
     raise ValueError(f"{name}: expected {wanted}, got {reprlib.repr(value)}")
 
 
+def whole_number(name: str, value: Any, low: int = 1) -> int:
+    """Convert the value, which may be numpy's or 1e6, to an integer of [low, 2^32), or raise a one-line ValueError."""
+    number = converted(name, value, int)
+    if not low <= number < 2**32:
+        raise ValueError(f"{name}: must lie in [{low}, 2^32), got {number}")
+    return number
+
+
+def plain_fields(config: Any) -> dict[str, Any]:
+    """The config as a dict for YAML and JSON: lists in place of tuples."""
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(config).items()}
+
+
 def check_ranges(config: Any) -> None:
-    """A ValueError that names the first field outside its range, in one line."""
+    """Raise a one-line ValueError that names the first field outside its range."""
     kinds = get_type_hints(type(config))
     for f in fields(config):
         value, kind, meta = getattr(config, f.name), kinds[f.name], f.metadata

@@ -1,4 +1,4 @@
-"""Agents by name: a closed list, so that a file or a flag can name one of these and nothing else."""
+"""Agents by name, in a closed list: a file or a flag can name one of these and nothing else."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -18,7 +18,7 @@ from sbeed.types import EnvSpec
 
 
 def combined(name: str, forms: Mapping[type, Agent]) -> Agent:
-    """One agent with the presets of all its forms: the type of the config decides whose functions run."""
+    """Merge several forms into one agent with all their presets; the config's type selects the form that runs."""
 
     def of(part: str) -> Callable[..., Any]:
         return lambda config, *rest: getattr(forms[type(config)], part)(config, *rest)
@@ -32,18 +32,23 @@ AGENTS: dict[str, Agent] = {agent.name: agent for agent in (SBEED, PCL, TRPO, DU
 
 
 def find(name: str) -> Agent:
-    """The agent of that name; a ValueError with the names there are."""
+    """The agent of that name; an unknown name is a ValueError that lists the agents."""
     if name not in AGENTS:
         raise ValueError(f"agent: must be one of {', '.join(AGENTS)}, got {name!r}")
     return AGENTS[name]
 
 
-def configured(agent: str, preset: str, spec: EnvSpec, fields: Mapping[str, Any]) -> Config:
-    """The preset's config with these fields replaced; a ValueError in one line for a field that would do nothing."""
+def restored(agent: str, preset: str, spec: EnvSpec, fields: Mapping[str, Any]) -> Config:
+    """The preset's config with the fields of a saved file, whether the form reads them or not."""
     start = find(agent).preset(preset, spec)
     check_names(agent, preset, fields)
-    config = with_fields(start, fields)
-    unread = config.unread(spec.action_kind == "discrete") if isinstance(config, QConfig) else {}
+    return with_fields(start, fields)
+
+
+def configured(agent: str, preset: str, spec: EnvSpec, fields: Mapping[str, Any]) -> Config:
+    """The preset's config with the fields that a user set; one that would have no effect is a one-line ValueError."""
+    start, config = find(agent).preset(preset, spec), restored(agent, preset, spec, fields)
+    unread = config.unread(spec.action_kind == "discrete") if isinstance(config, QConfig | SBEEDConfig) else {}
     for name, needs in unread.items():
         if getattr(config, name) != getattr(start, name):
             raise ValueError(f"{name}: does nothing here: it needs {needs}")

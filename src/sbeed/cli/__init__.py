@@ -15,18 +15,19 @@ from sbeed import __version__
 from sbeed.agents.configs import config_of
 from sbeed.cli.console import UserError
 from sbeed.cli.data import Data, Record, Value
-from sbeed.cli.figure import Figure
+from sbeed.cli.figure import FigureCommand
 from sbeed.cli.fit import fit_command
 from sbeed.cli.flags import spell_out, switches
 from sbeed.cli.inspect import Inspect
+from sbeed.cli.plan import check_flags, chosen, read_file
 from sbeed.cli.report import Report
 from sbeed.cli.runs import Eval, Plot, Video
 from sbeed.cli.theory import Theory
-from sbeed.cli.train import Resume, Train, check_flags, chosen, with_flags_of
+from sbeed.cli.train import Resume, Train, with_flags_of
 from sbeed.cli.tune import Tune
 from sbeed.training.interrupt import Terminated
 
-DESCRIPTION = "SBEED: reinforcement learning that solves the Bellman equation by convergent optimisation."
+DESCRIPTION = "SBEED: reinforcement learning that solves the smoothed Bellman equation as an optimisation problem."
 COMMANDS: dict[str, Callable[..., Any]] = {
     "resume": Resume,
     "inspect": Inspect,
@@ -37,7 +38,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "video": Video,
     "plot": Plot,
     "theory": Theory,
-    "figure": Figure,
+    "figure": FigureCommand,
     "report": Report,
 }
 
@@ -45,8 +46,8 @@ COMMANDS: dict[str, Callable[..., Any]] = {
 def main(args: Sequence[str] | None = None) -> None:
     """Entry point of the `sbeed` command.
 
-    Exit code 0: done; 1: a statement does not hold; 2: wrong input, or a disk that takes nothing; 3: an environment
-    failed; 4: a run diverged; 130: interrupted; 141: nobody reads the output; 143: terminated.
+    Exit code 0: done; 1: a statement does not hold; 2: wrong input, or the disk cannot be written; 3: an environment
+    failed; 4: a run diverged; 130: interrupted; 141: the output pipe was closed; 143: terminated.
     """
     args = list(sys.argv[1:] if args is None else args)
     warnings.formatwarning = lambda message, *_: f"sbeed: {message}\n"
@@ -61,7 +62,7 @@ def main(args: Sequence[str] | None = None) -> None:
         print(f"sbeed: {error}", file=sys.stderr)
         sys.exit(error.code)
     except BrokenPipeError:
-        # Whoever read our output has seen enough. Nothing more can be written, not even at exit.
+        # The reader of the pipe has closed it. Nothing more can be written, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except OSError as error:
@@ -76,15 +77,17 @@ def main(args: Sequence[str] | None = None) -> None:
 
 
 def _parse(args: list[str]) -> Callable[[], int]:
-    """The chosen command with its fields; wrong input becomes one line instead of tyro's box."""
-    (agent, preset), complaint = chosen(args), io.StringIO()
-    if args and args[0] in ("train", "fit", "tune"):
+    """Parse the arguments into a command with its fields; wrong input becomes one line instead of tyro's box."""
+    asks, complaint = bool(args) and args[0] in ("train", "fit", "tune"), io.StringIO()
+    file = read_file(args) if asks else {}
+    agent, preset = chosen(args, file)
+    if asks:
         check_flags(agent, preset, args)
     args = spell_out(args, switches(config_of(agent, preset)))
     commands: dict[str, Callable[..., Any]] = {
-        "train": with_flags_of(agent, preset, Train),
+        "train": with_flags_of(agent, preset, Train, file),
         "fit": fit_command(agent, preset),
-        "tune": with_flags_of(agent, preset, Tune),
+        "tune": with_flags_of(agent, preset, Tune, file),
         **COMMANDS,
     }
     try:
@@ -97,11 +100,11 @@ def _parse(args: list[str]) -> Callable[[], int]:
 
 
 def _one_line(box: str) -> str:
-    """The sentences of an error message framed with lines or in ASCII, without its title and the pointer to --help."""
+    """Extract the sentences of tyro's framed error message, without its title and the pointer to --help."""
     _, *sections = re.split(r"(?m)^.*[─-]{3,}.*$", box)
     sentences = [" ".join(section.replace("│", " ").split()) for section in sections]
     text = "; ".join(one.rstrip(".") for one in sentences if one and not one.startswith("For full helptext"))
     text = re.sub(r"invalid literal for int\(\) with base 10: (\S+)", r"expected a whole number, got \1", text)
-    # That None stands for a flag not given is our affair.
+    # Internally None stands for a flag that was not given; the user need not see it.
     text = re.sub(r"no type matching \{None\}\|.*? could be .*? from \[(.*?)\].*?; Arg", r"got \1; Arg", text)
     return text.replace("Argument helptext: ", "").replace(", 'None'", "").replace("'None', ", "")

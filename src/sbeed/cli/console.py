@@ -1,4 +1,4 @@
-"""What the commands share: complaints in one line, directories, a bar that counts."""
+"""Helpers shared by the commands: one-line errors, directories, a counting progress bar."""
 
 import contextlib
 import os
@@ -9,7 +9,7 @@ WRONG_INPUT, ENVIRONMENT_FAULT, DIVERGED = 2, 3, 4  # exit codes
 
 
 class UserError(Exception):
-    """Wrong input, or what else ends a command: the message is the one line that the user reads."""
+    """Ends a command, for wrong input or another failure; the message is the one line that the user reads."""
 
     def __init__(self, message: str, code: int = WRONG_INPUT):
         super().__init__(message)
@@ -32,7 +32,7 @@ def make_directory(field: str, path: Path) -> None:
 
 @contextlib.contextmanager
 def counting(total: int, unit: str) -> Iterator[Callable[[str], None]]:
-    """A bar on stderr; yields a function to call with the name of each thing that is done."""
+    """Show a progress bar on stderr; yields a function to call with the name of each finished item."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -51,7 +51,7 @@ def counting(total: int, unit: str) -> Iterator[Callable[[str], None]]:
 
 @contextlib.contextmanager
 def complaints(*kinds: type[Exception], code: int = WRONG_INPUT) -> Iterator[None]:
-    """Of these exceptions their message and notes, on one line, are all that the user reads."""
+    """Turn these exceptions into a `UserError` whose message is theirs and their notes, on one line."""
     try:
         yield
     except kinds as error:

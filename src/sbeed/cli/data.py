@@ -1,4 +1,4 @@
-"""`sbeed record` and `sbeed data`: datasets made, looked at, and exchanged with Minari."""
+"""`sbeed record`, `sbeed value` and `sbeed data`: record datasets, estimate from them, show and exchange them."""
 
 import contextlib
 import json as json_module
@@ -22,22 +22,22 @@ BINS = 10
 
 @dataclass(frozen=True)
 class Record:
-    """Let somebody act in an environment and keep every transition: a dataset that `sbeed fit` learns from."""
+    """Run a policy in an environment and save every transition as a dataset for `sbeed fit`."""
 
     env: str
     """A Gymnasium id such as Hopper-v5, or jax:pendulum, jax:cartpole, jax:lqr."""
     out: Path
-    """Directory of the dataset; one that is there already is replaced."""
+    """Directory of the dataset; an existing dataset there is replaced."""
     policy: tuple[str, ...] = ("random",)
-    """Who acts: random, or a run's directory. Several are a mix: each episode is played by one of them."""
+    """Policies that act: random, or a run's directory. With several, each episode is played by one of them."""
     steps: int = 100_000
-    """Transitions, at least 1."""
+    """Number of transitions to record, at least 1."""
     seed: int = 0
-    """Of the episodes and the actions."""
+    """Seed of the episodes and the actions."""
     noise: float = 0.0
-    """Standard deviation of noise on every transition of a Gymnasium environment."""
+    """Standard deviation of noise added to every transition of a Gymnasium environment."""
     single_path: bool = False
-    """Without the environment's time limit: the path breaks off at terminations alone."""
+    """Remove the environment's time limit, so that episodes end only where the environment terminates."""
 
     def __call__(self) -> int:
         require("--steps", 1 <= self.steps < 2**31, f"must lie in [1, 2^31), got {self.steps}")
@@ -47,9 +47,9 @@ class Record:
         from rich.console import Console
         from rich.progress import Progress
 
-        from sbeed.datasets import record_dataset
+        from sbeed.collect.record_dataset import record_dataset
         from sbeed.envs.base import EnvironmentFault
-        from sbeed.training.datafiles import save_dataset
+        from sbeed.storage.datasets import save_dataset
 
         asked: dict[str, Any] = {"seed": self.seed, "noise": self.noise, "single_path": self.single_path}
         with (
@@ -78,32 +78,34 @@ def _player(name: str) -> "HostPolicy | None":
     if name == "random":
         return None
     from sbeed.api import Algorithm
-    from sbeed.training.rundir import models
+    from sbeed.storage.run_dir import saved_models
 
-    return Algorithm.load(models(Path(name))[0]).policy
+    return Algorithm.load(saved_models(Path(name))[0]).policy
 
 
 @dataclass(frozen=True)
 class Value:
-    """Tell from a dataset alone what a run's policy is worth: discounted values over the data's first states."""
+    """Estimate the value of a run's policy from a dataset alone: the mean discounted value of its first states."""
 
     run: Annotated[Path, tyro.conf.Positional]
-    """A run's directory, whose first model is asked, or a saved model."""
+    """A run's directory, whose first model is used, or a saved model."""
     data: Path
     """Directory of the dataset."""
     updates: int = 20_000
-    """Of the fitted Q, at least 1."""
+    """Updates of the fitted Q, at least 1; more fit better and cost time."""
     json: bool = False
     """Print the estimates as JSON."""
 
     def __call__(self) -> int:
         from sbeed.api import Algorithm
-        from sbeed.training.datafiles import load_dataset
-        from sbeed.training.rundir import models
+        from sbeed.storage.datasets import load_dataset
+        from sbeed.storage.run_dir import saved_models
 
         require("--updates", self.updates >= 1, f"must be at least 1, got {self.updates}")
         with complaints(ValueError, OSError):
-            found = Algorithm.load(models(self.run)[0]).estimate_value(load_dataset(self.data), updates=self.updates)
+            found = Algorithm.load(saved_models(self.run)[0]).estimate_value(
+                load_dataset(self.data), updates=self.updates
+            )
         if self.json:
             print(json_module.dumps(found._asdict(), allow_nan=False))
             return 0
@@ -118,28 +120,28 @@ class Value:
 
 @dataclass(frozen=True)
 class Data:
-    """Look at a dataset, or make one of a Minari dataset and the other way round.
+    """Show a dataset, or convert one from or to Minari.
 
-    `sbeed data show DIR`: counts, returns, ranges, and how well its path mixes. `sbeed data import MINARI --out DIR`
-    and `sbeed data export DIR --out MINARI` take Minari's own directory, the one with `data/` in it; no environment
-    that a file names is ever made.
+    `sbeed data show DIR` prints counts, returns, ranges, and how well the path mixes. `sbeed data import MINARI --out
+    DIR` and `sbeed data export DIR --out MINARI` take Minari's own directory, the one with `data/` in it. No
+    environment that a file names is ever created.
     """
 
     action: Annotated[Literal["show", "import", "export"], tyro.conf.Positional]
     """What to do."""
     path: Annotated[Path, tyro.conf.Positional]
-    """Directory of a dataset; for import, of one of Minari's."""
+    """Directory of the dataset; for import, of a Minari dataset."""
     out: Path | None = None
-    """For import and export, the directory to write; for show, a .png, .svg or .pdf of histograms."""
+    """Directory to write (import, export), or a .png, .svg or .pdf file for histograms (show)."""
     json: bool = False
-    """Print what `show` finds as JSON."""
+    """Print the output of `show` as JSON."""
 
     def __call__(self) -> int:
         return {"show": self._show, "import": self._import, "export": self._export}[self.action]()
 
     def _show(self) -> int:
         from sbeed.data.summary import summary
-        from sbeed.training.datafiles import load_dataset
+        from sbeed.storage.datasets import load_dataset
 
         suffixes = (".png", ".svg", ".pdf")
         if self.out is not None:
@@ -156,27 +158,27 @@ class Data:
         if self.out is not None:
             import numpy as np
 
-            from sbeed.experiments import plots
+            from sbeed.reporting import plots
 
-            plots.dataset_histograms(found.name, found.returns, found.lengths, np.asarray(found.data.reward)).savefig(
-                self.out, dpi=160
-            )
+            rewards = np.asarray(found.data.reward)
+            with complaints(OSError):
+                plots.save_as(plots.dataset_histograms(found.name, found.returns, found.lengths, rewards), self.out)
         return 0
 
     def _import(self) -> int:
-        from sbeed.training import minari_files
-        from sbeed.training.datafiles import save_dataset
+        from sbeed.storage import minari
+        from sbeed.storage.datasets import save_dataset
 
         with self._exchanging() as out:
-            save_dataset(out, minari_files.read(self.path))
+            save_dataset(out, minari.read(self.path))
         return 0
 
     def _export(self) -> int:
-        from sbeed.training import minari_files
-        from sbeed.training.datafiles import load_dataset
+        from sbeed.storage import minari
+        from sbeed.storage.datasets import load_dataset
 
         with self._exchanging() as out:
-            minari_files.write(out, load_dataset(self.path))
+            minari.write(out, load_dataset(self.path))
         return 0
 
     @contextlib.contextmanager
@@ -217,7 +219,7 @@ def _print(told: dict[str, Any], dataset: "Dataset") -> None:
     console.print(
         f"mixing: {m['slowest']} takes tau = {m['tau']:.1f} steps to forget; the path is worth {m['effective']:,.0f} "
         f"independent transitions, so the statistical error goes as {m['rate']:.4f} (T^-1/2: four times the steps, "
-        f"half the error)" + ("" if m["resolved"] else "; the path is too short to tell tau well")
+        f"half the error)" + ("" if m["resolved"] else "; the path is too short to estimate tau well")
     )
 
 
@@ -226,7 +228,7 @@ def _spread(one: dict[str, float]) -> str:
 
 
 def histogram(values: Any) -> list[str]:
-    """Bars of text, one for each of ten ranges of return."""
+    """Draw bars of text, one for each of ten ranges of return."""
     import numpy as np
 
     counts, edges = np.histogram(values, BINS)

@@ -1,4 +1,4 @@
-"""`sbeed figure`: the paper's figures, and that of its theory."""
+"""`sbeed figure`: make the paper's figures and the theory figure."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,32 +20,32 @@ MOST_SEEDS = 1000
 
 
 @dataclass(frozen=True)
-class Figure:
-    """Make a figure of the paper, or of its theory. The same command again does what is left to do."""
+class FigureCommand:
+    """Make a figure of the paper, of its theory, or of today's defaults. Repeat the command to finish what is left."""
 
-    name: Annotated[Literal["ablation", "off-policy", "on-policy", "theory"], tyro.conf.Positional]
-    """Which figure."""
+    name: Annotated[Literal["ablation", "off-policy", "on-policy", "q-form", "scores", "theory"], tyro.conf.Positional]
+    """Figure to make."""
     scale: Literal["smoke", "full"] = "smoke"
-    """How large: to see that all of it runs, in minutes, or as the paper has it, in days. The theory's has one size."""
+    """smoke checks in minutes that everything runs; full is the paper's size and takes days. theory has one size."""
     seeds: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: 5, smoke: 1)")] = None
-    """Runs of each curve, with the seeds 0, 1, ..."""
+    """Number of runs of each curve. Seeds count from 0, or from 20 for q-form and scores (their search used others)."""
     only: Annotated[
         tuple[str, ...] | None, tyro.conf.arg(metavar="NAME [NAME ...]", help_behavior_hint="(default: all)")
     ] = None
-    """Tasks, panels or curves to run. What was asked for before stays in the figure."""
+    """Tasks, panels or curves to run. Earlier runs stay in the figure."""
     together: bool = False
-    """Train the seeds of a curve as one population, in one program: what a GPU wants. One population for as many cores
-    as it has members; on a GPU their numbers are close to those of runs alone, not equal to them."""
+    """Train the seeds of a curve as one population in one program, which suits a GPU. A population takes as many cores
+    as it has members; on a GPU its numbers are close to those of separate runs, not equal to them."""
     executor: Literal["local", "ray"] = "local"
-    """Where: processes of this machine, one for each core, or tasks of a Ray cluster."""
+    """Where runs execute: processes of this machine, one per core, or tasks of a Ray cluster."""
     address: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT", help_behavior_hint="")] = None
-    """A Ray cluster to join; without it one is started here, for this machine alone."""
+    """Ray cluster to join; without it, one is started on this machine alone."""
     out: Annotated[
         Path | None, tyro.conf.arg(metavar="PATH", help_behavior_hint="(default: results/NAME, smoke: out/NAME)")
     ] = None
-    """Directory for its runs, figure.json, the pictures and report.html."""
+    """Directory for the runs, figure.json, the pictures and report.html."""
     seed: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: 0)")] = None
-    """Of what is sampled in the theory's figure, at least 0."""
+    """Seed of the sampling in the theory figure, at least 0."""
 
     def __call__(self) -> int:
         require("figure", find_spec("matplotlib") is not None, "needs matplotlib: pip install 'sbeed[plot]'")
@@ -62,12 +62,12 @@ class Figure:
             "--address": self.address,
         }
         for flag, value in given.items():
-            require(flag, not value, "the theory's figure has no runs")
+            require(flag, not value, "the theory figure has no runs")
         seed = self.seed or 0
         require("--seed", 0 <= seed < 2**32, f"must lie in [0, 2^32), got {seed}")
         make_directory("--out", out)
         from sbeed.experiments.figures import theory
-        from sbeed.training.compiled import keep_compiled_programs
+        from sbeed.training.compile_cache import keep_compiled_programs
 
         keep_compiled_programs()
 
@@ -77,18 +77,19 @@ class Figure:
         return 0
 
     def _runs(self, out: Path) -> int:
-        require("--seed", self.seed is None, "is for the theory's figure; --seeds says how many runs a curve has")
+        require("--seed", self.seed is None, "applies to the theory figure alone; --seeds sets the runs per curve")
         require(
             "--seeds",
             self.seeds is None or 1 <= self.seeds <= MOST_SEEDS,
             f"must lie in 1..{MOST_SEEDS}, got {self.seeds}",
         )
         figure, seeds = self._figure()
-        require("--together", not self.together or self.executor == "local", "is for --executor local")
+        require("--together", not self.together or self.executor == "local", "requires --executor local")
         make_directory("--out", out)
-        from sbeed.experiments import results, runner
-        from sbeed.experiments.progress import bars
-        from sbeed.training.lock import locked
+        from sbeed.experiments import runner
+        from sbeed.experiments.progress_bars import bars
+        from sbeed.reporting import figure_folder
+        from sbeed.storage.lock import locked
 
         with (
             complaints(ValueError, OSError),
@@ -108,35 +109,39 @@ class Figure:
             )
         with complaints(ValueError, OSError):
             drawn = _draw(out)
-        print("\n".join(str(path) for path in (out / results.FIGURE, *drawn)))
+        print("\n".join(str(path) for path in (out / figure_folder.FIGURE, *drawn)))
         if failures:
             raise UserError(f"{len(failures)} runs could not be finished; the first: {failures[0]}", ENVIRONMENT_FAULT)
         return 0
 
     def _figure(self) -> "tuple[spec.Figure, int]":
-        """All of it, of which --only names something, and how many seeds a curve has."""
-        from sbeed.experiments.figures import ablation, off_policy, on_policy
-        from sbeed.experiments.figures.scales import SCALES, at_scale
+        """The whole figure, whose parts --only may name, and the number of seeds of a curve."""
+        from sbeed.experiments.figures import ablation, off_policy, on_policy, q_form, scores
+        from sbeed.experiments.figures.sizes import SCALES, at_scale
         from sbeed.experiments.spec import chosen, labels_in, places_in, trains_alone
 
-        figure = {module.FIGURE.name: module.FIGURE for module in (ablation, off_policy, on_policy)}[self.name]
+        figure = {module.FIGURE.name: module.FIGURE for module in (ablation, off_policy, on_policy, q_form, scores)}[
+            self.name
+        ]
         names = [*places_in(figure), *labels_in(figure)]
         known = ", ".join(f"'{name}'" for name in dict.fromkeys(names))
         require("--only", self.only != (), f"name at least one of {known}")
         for name in self.only or ():
-            require("--only", name in names, f"nothing there is named '{name}'; choose from {known}")
-        require("--only", chosen(figure, self.only or ()).panels != (), "nothing there is all of this")
+            require("--only", name in names, f"the figure has nothing named '{name}'; choose from {known}")
+        require(
+            "--only", chosen(figure, self.only or ()).panels != (), "no curve of the figure matches all these names"
+        )
         alone = all(trains_alone(curve.spec) for panel in figure.panels for curve in panel.curves)
-        require("--together", not (self.together and alone), f"{self.name} seeds are trained alone")
+        require("--together", not (self.together and alone), f"the seeds of {self.name} can only be trained separately")
         return at_scale(figure, self.scale), self.seeds or SCALES[self.scale].seeds
 
 
 @contextmanager
 def executing(name: str, address: str | None, slots: int | None = None, *, members: int = 1) -> "Iterator[Executor]":
-    """The executor of that name; however the block ends, nothing of it goes on running.   members: of each run"""
+    """Start the executor of that name; stop all its work when the block ends.   members: agents in each run"""
     from sbeed.experiments import executors
 
-    require("--address", address is None or name == "ray", "is for --executor ray")
+    require("--address", address is None or name == "ray", "requires --executor ray")
     if name == "local":
         executor: Executor = executors.Local(slots, members=members)
     else:
@@ -146,16 +151,17 @@ def executing(name: str, address: str | None, slots: int | None = None, *, membe
     try:
         yield executor
     except KeyboardInterrupt:
-        raise KeyboardInterrupt("the same command goes on from here") from None
+        raise KeyboardInterrupt("run the same command to continue") from None
     finally:
         executor.close()
 
 
 def _draw(out: Path) -> list[Path]:
-    """Pictures of what is there, and its page."""
-    from sbeed.experiments import plots, results
+    """Draw the pictures of a figure's folder and write its page."""
+    from sbeed.reporting import figure_folder, plots
+    from sbeed.reporting.figure_results import Results
 
-    figure = results.read_figure(out)
+    figure = figure_folder.read_figure(out)
     seen = any(run.curves for panel in figure.panels for run in panel.runs)
-    page = write_page(out, results.Results([figure], claims=[], theory=[]))  # whatever else lies below it
+    page = write_page(out, Results([figure], claims=[], theory=[]))  # whatever else lies below it
     return [*(plots.pictures(figure) if seen else ()), page]

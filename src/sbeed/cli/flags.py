@@ -1,4 +1,4 @@
-"""From a dataclass of `knob`s to flags: each field's meaning, range and paper's value are its line of --help."""
+"""Turn a dataclass of `knob`s into flags: a field's meaning, range and paper value become its line of --help."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import Field, asdict, fields, make_dataclass
@@ -14,7 +14,7 @@ def dashed(name: str) -> str:
 
 
 def flags_of(kind: type, about: str, *, show_defaults: bool) -> Any:
-    """A dataclass with the same fields, all None where no flag is given.   about: what --help says of them together"""
+    """Make a dataclass with the same fields, None where no flag is given.   about: their title in --help"""
     kinds = get_type_hints(kind)
     optional = [
         (f.name, Annotated[kinds[f.name] | None, _flag(f, kinds[f.name], show_defaults)], None) for f in fields(kind)
@@ -23,7 +23,7 @@ def flags_of(kind: type, about: str, *, show_defaults: bool) -> Any:
 
 
 def given(flags: Any) -> dict[str, Any]:
-    """The flags that were."""
+    """The flags that were given, with their values."""
     return {name: value for name, value in asdict(flags).items() if value is not None}
 
 
@@ -32,9 +32,9 @@ def switches(kind: type) -> set[str]:
 
 
 def spell_out(args: Sequence[str], switches: Collection[str]) -> list[str]:
-    """--squash and --no-squash become --squash True and --squash False.
+    """Replace --squash and --no-squash by --squash True and --squash False.
 
-    The parser's own switches have two states; one that is left to the preset has three.
+    A switch of the parser has two states; a switch that may be left to the preset has three.
     """
     words = {f"--{no}{dashed(name)}": [f"--{dashed(name)}", str(not no)] for name in switches for no in ("", "no-")}
     spelled = []

@@ -1,4 +1,4 @@
-"""`sbeed inspect`: what files hold."""
+"""`sbeed inspect`: show and check the content of files."""
 
 import json as json_module
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,26 +13,26 @@ from sbeed.cli.console import complaints
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from sbeed.training.contents import Contents
+    from sbeed.storage.inspect import Findings
 
 
 @dataclass(frozen=True)
 class Inspect:
-    """Show what a run's directory, a checkpoint, a saved model or a dataset holds, without building anything of it.
+    """Show the content of a run's directory, a checkpoint, a saved model or a dataset, without building an agent.
 
-    Every file is compared with its manifest. Exit code 1 if one is not what was saved.
+    Every file is compared with its manifest. Exit code 1 if one differs from what was saved.
     """
 
     path: Annotated[Path, tyro.conf.Positional]
     """A run's directory, a checkpoint (RUN/checkpoints/step_...), a saved model or a dataset."""
     json: bool = False
-    """Print it all as JSON."""
+    """Print everything as JSON."""
 
     def __call__(self) -> int:
-        from sbeed.training.contents import contents, is_whole
+        from sbeed.storage.inspect import inspect, is_whole
 
         with complaints(ValueError, OSError):
-            found = contents(self.path)
+            found = inspect(self.path)
             if self.json:
                 print(json_module.dumps(found, indent=1, allow_nan=False, default=str))
             else:
@@ -40,7 +40,7 @@ class Inspect:
         return 0 if is_whole(found) else 1
 
 
-def _print(found: "Contents") -> None:
+def _print(found: "Findings") -> None:
     from rich.console import Console
 
     console, shown = Console(), ("seeds", "restarts")
@@ -58,7 +58,7 @@ def _print(found: "Contents") -> None:
 
 
 def _files(found: Mapping[str, Any], where: str = "") -> Iterator[tuple[str, Any, str]]:
-    """Name, bytes and state of each; of a run those of its checkpoints and models, each once."""
+    """Name, bytes and state of each file; a run's checkpoints and models are included, shared parts listed once."""
     seen = set()
     if "damage" in found:
         yield where.rstrip("/"), "", found["damage"]
@@ -85,6 +85,6 @@ def _table(title: str, columns: Iterable[str], rows: Iterable[Iterable[Any]]) ->
 
 
 def _shown(value: Any) -> str:
-    """As JSON writes it: nothing from a file moves the cursor."""
+    """Format a value as JSON, so that no control character of a file reaches the terminal."""
     text = json_module.dumps(value, ensure_ascii=False, default=str)
     return text[1:-1] if isinstance(value, str) else text

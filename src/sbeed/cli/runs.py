@@ -1,4 +1,4 @@
-"""`sbeed eval`, `sbeed video`, `sbeed plot`: what to do with a run's directory, or with a saved model."""
+"""`sbeed eval`, `sbeed video`, `sbeed plot`: commands on a run's directory or a saved model."""
 
 import json as json_module
 from collections.abc import Iterator
@@ -6,12 +6,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
 from sbeed.cli.console import ENVIRONMENT_FAULT, complaints, require
-from sbeed.training.rundir import METRICS, models, read_rows
+from sbeed.storage.run_dir import METRICS, read_rows, saved_models
+from sbeed.storage.safe_write import new_file
 
 if TYPE_CHECKING:
     from sbeed.api import Algorithm
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Eval:
-    """Play the deterministic policy on episodes that training never saw; all seeds of a run together."""
+    """Evaluate the deterministic policy on fresh episodes, all seeds of a run together."""
 
     run: Annotated[Path, tyro.conf.Positional]
     """A run's directory, or a saved model."""
@@ -52,7 +53,7 @@ class Eval:
 
 @dataclass(frozen=True)
 class Video:
-    """Film the deterministic policy, in real time."""
+    """Film the deterministic policy at real speed."""
 
     run: Annotated[Path, tyro.conf.Positional]
     """A run's directory, whose first model is filmed, or a saved model."""
@@ -70,9 +71,13 @@ class Video:
         require("--out", path.parent.is_dir() or self.out is None, f"there is no directory '{path.parent}'")
         require("video", find_spec("imageio") is not None, "needs imageio: pip install 'sbeed[video]'")
         with _playing(_models(self.run)[0], self.env) as agent:
-            from sbeed.training import video
+            from sbeed.collect import video
 
-            video.film(path, agent.task.name, agent.policy, self.episodes, seed=agent.seed, noise=agent.task.noise)
+            name, policy, by_user = agent.task.name, agent.policy, self.env is not None
+            asked: dict[str, Any] = {"seed": agent.seed, "noise": agent.task.noise, "named_by_user": by_user}
+            video.check_filmable(name, by_user)
+            with new_file(path) as part:
+                video.film(part, name, policy, self.episodes, **asked)
         print(path)
         return 0
 
@@ -82,9 +87,9 @@ class Plot:
     """Draw the learning curves of runs; the band is the 95% interval of the mean over a run's seeds."""
 
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional]
-    """Directories of runs; those without a metrics.jsonl are left out if there are others."""
+    """Directories of runs; those without a metrics.jsonl are skipped if there are others."""
     out: Path = Path("curves.png")
-    """The picture, a .png, .svg or .pdf file."""
+    """Picture to write, a .png, .svg or .pdf file."""
 
     def __call__(self) -> int:
         require(
@@ -98,24 +103,25 @@ class Plot:
         require("runs", rows != {}, f"no rows of metrics in {', '.join(str(run) for run in self.runs) or 'nothing'}")
         for name, some in rows.items():
             ours = all({"env", "step"} <= set(row) for row in some)
-            require("runs", ours, f"'{name}' has a {METRICS} that no run of ours wrote")
+            require("runs", ours, f"'{name}' has a {METRICS} that sbeed did not write")
             played = all("return" in row for row in some)
-            require("runs", played, f"'{name}' has no returns: nothing was played (sbeed fit --eval-env)")
-        from sbeed.experiments import plots
+            require("runs", played, f"'{name}' has no returns: it was never evaluated (sbeed fit --eval-env)")
+        from sbeed.reporting import plots
 
-        plots.learning_curves(rows).savefig(self.out, dpi=160)
+        with complaints(OSError):
+            plots.save_as(plots.learning_curves(rows), self.out)
         print(self.out)
         return 0
 
 
 def _models(run: Path) -> list[Path]:
     with complaints(OSError):
-        return models(run)
+        return saved_models(run)
 
 
 @contextmanager
 def _playing(model: Path, env: str | None) -> "Iterator[Algorithm]":
-    """A saved agent; what goes wrong while it plays is told in one line."""
+    """Load a saved agent for the block; report in one line what goes wrong there."""
     from gymnasium.error import Error as GymnasiumError
 
     from sbeed.api import Algorithm

@@ -1,4 +1,4 @@
-"""`sbeed theory`: the laboratory."""
+"""`sbeed theory`: check the paper's statements."""
 
 import json as json_module
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ class Theory:
     """Check every statement of the paper on random finite MDPs. Exit code 1 if one fails."""
 
     mdps: int = 200
-    """Random MDPs for each algebraic statement, 1 to 100000; asymptotic ones take a tenth, averages at least 20."""
+    """Random MDPs per algebraic statement, 1 to 100000; asymptotic ones use a tenth, averages at least 20."""
     seed: int = 0
     """Seed of the MDPs and of the points at which statements are checked, at least 0."""
     only: tuple[str, ...] | None = None
-    """Names of the statements to check, at least one; without this flag, all."""
+    """Names of the statements to check, at least one; without this flag, all of them."""
     json: bool = False
     """Print a JSON list of rows on stdout instead of the table."""
 
@@ -36,7 +36,7 @@ class Theory:
         for name in self.only or ():
             require("--only", name in names, f"no statement is named '{name}'; choose from {', '.join(names)}")
         from sbeed.theory import report
-        from sbeed.training.compiled import keep_compiled_programs
+        from sbeed.training.compile_cache import keep_compiled_programs
 
         keep_compiled_programs()
 
@@ -71,6 +71,4 @@ def _print_table(rows: "Sequence[Row]") -> None:
     console.print(table)
     good = sum(row.holds for row in rows)
     console.print(f"{good} of {len(rows)} statements hold, each with a counterexample that must fail.", highlight=False)
-    console.print(
-        "Margin: the share of a bound left unused; 0 is tight, 1 is an equality to rounding.", highlight=False
-    )
+    console.print("Margin: the unused share of a bound; 0 is tight, 1 is an equality up to rounding.", highlight=False)

@@ -1,150 +1,108 @@
-"""`sbeed train`: every setting is a flag, and a key of a YAML or JSON file."""
+"""`sbeed train` and `sbeed resume`: every setting is a flag, and a key of a YAML or JSON file."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields, make_dataclass
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, make_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 import tyro
 
-from sbeed.agents.configs import FORMS, check_names, config_of
-from sbeed.agents.knobs import check_ranges, knob, with_fields
-from sbeed.cli.console import DIVERGED, ENVIRONMENT_FAULT, UserError, complaints, require
-from sbeed.cli.flags import dashed, flags_of, given
+from sbeed.agents.configs import config_of
+from sbeed.cli.console import DIVERGED, ENVIRONMENT_FAULT, complaints, require
+from sbeed.cli.flags import flags_of, given
+from sbeed.cli.plan import Plan, RunSettings, plan_of, told_by_flag
 
 if TYPE_CHECKING:
-    from sbeed.training.rundir import Row, RunDir
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The settings of a run that are not the algorithm's."""
-
-    env: str = knob("", "a Gymnasium id such as Hopper-v5, or jax:pendulum, jax:cartpole, jax:lqr")
-    agent: str = knob("sbeed", f"the algorithm: {', '.join(FORMS)}")
-    preset: str = knob(
-        "default",
-        "the settings to start from: default (recommended), offline and paper-on-policy (sbeed), paper (all but sac), "
-        "npg (trpo)",
-    )
-    steps: int = knob(1_000_000, "environment steps of each agent, exactly", low=1)
-    seed: int = knob(0, "seed of the first agent", low=0)
-    seeds: int = knob(1, "agents trained side by side, with the seeds that follow", low=1, high=1000)
-    noise: float = knob(0.0, "standard deviation of noise on every transition of a Gymnasium environment", low=0)
-    evaluate_every: int = knob(20_000, "steps between evaluations", low=1)
-    episodes: int = knob(5, "episodes of each evaluation", low=1)
-    final_episodes: int = knob(20, "episodes of the last one", low=1)
-    checkpoint_every: int = knob(20_000, "steps between checkpoints, from which `sbeed resume` goes on; 0: none", low=0)
+    from sbeed.storage.run_dir import Row, RunDir
 
 
 if TYPE_CHECKING:
     PlanFlags: TypeAlias = Any
 else:
-    PlanFlags = flags_of(Plan, "What to train, for how long, and how often to look.", show_defaults=True)
+    PlanFlags = flags_of(RunSettings, "What to train, for how long, and how often to evaluate.", show_defaults=True)
 
 
 @dataclass(frozen=True)
 class Asking:
-    """What is asked of a run: flags over a file over the defaults."""
+    """Flags that `train` and `tune` share: flags override a file, which overrides the defaults."""
 
     out: Path
-    """Directory of the run; it must not exist or be empty."""
+    """Directory of the run; it must be empty or not exist."""
     plan: Annotated[PlanFlags, tyro.conf.OmitArgPrefixes]
     settings: Any  # flags of the algorithm's own (`with_flags_of`)
     config: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None
-    """YAML or JSON file with any of the settings below; flags win over it. The config.yaml of such a run is one."""
+    """YAML or JSON file with any of the settings below; flags override it. A run's config.yaml is such a file."""
     workers: int = 0
-    """Processes that step the environments; 0: this one."""
+    """Processes that step the environments; 0: this process does. More speed up slow environments and use memory."""
 
-    def merged(self) -> tuple[Plan, dict[str, Any]]:
-        """Fields of the algorithm's config are left for the preset to be known."""
-        from sbeed.training.rundir import read_named_config
+    file: ClassVar[Mapping[str, Any]] = {}  # what --config holds (`with_flags_of`)
 
-        with complaints(ValueError, OSError):
-            file = read_named_config(self.config) if self.config is not None else {}
-        names = {f.name for f in fields(Plan)}
-        merged = {**file, **given(self.plan), **given(self.settings)}
+    def merged(self) -> Plan:
+        """Merge file and flags into a plan; the preset's own values are filled in later."""
         with self.complaints(ValueError):
-            plan = with_fields(Plan(), {name: value for name, value in merged.items() if name in names})
-            check_ranges(plan)
-            if plan.agent not in FORMS:
-                raise ValueError(f"agent: must be one of {', '.join(FORMS)}, got {plan.agent!r}")
-            changes = {name: value for name, value in merged.items() if name not in names}
-            check_names(plan.agent, plan.preset, changes)
-            check_ranges(with_fields(config_of(plan.agent, plan.preset)(), changes))
-        require("--env", plan.env != "", "name an environment, such as Pendulum-v1")
+            plan = plan_of(RunSettings(), {**self.file, **given(self.plan), **given(self.settings)})
+        require("--env", plan.settings.env != "", "name an environment, such as Pendulum-v1")
         check_workers(self.workers)
-        return plan, changes
+        return plan
 
     def check_env(self, env: str) -> None:
-        """A file imports no module; who names it by a flag may."""
-        from sbeed.about import check_imports_nothing
+        """Refuse an environment's name that imports a module, unless it came by flag: no file may do that."""
+        from sbeed.envs.task import check_imports_nothing
 
         if "env" not in given(self.plan):
             check_imports_nothing(env, "--env")
 
-    @contextlib.contextmanager
-    def complaints(self, *kinds: type[Exception]) -> Iterator[None]:
-        """Complaints about a setting that came by a flag name the flag."""
-        try:
-            with complaints(*kinds):
-                yield
-        except UserError as error:
-            name, colon, rest = str(error).partition(": ")
-            by_flag = name in given(self.plan) or name in given(self.settings)
-            raise UserError(f"--{dashed(name)}: {rest}" if colon and by_flag else str(error), error.code) from None
+    def complaints(self, *kinds: type[Exception]) -> contextlib.AbstractContextManager[None]:
+        return told_by_flag((self.plan, self.settings), *kinds)
 
 
 @dataclass(frozen=True)
 class Train(Asking):
-    """Train agents; leaves their final models, config.yaml, metrics.jsonl, TensorBoard events and a learning curve."""
+    """Train agents; writes their final models, config.yaml, metrics.jsonl, TensorBoard events and a learning curve."""
 
     def __call__(self) -> int:
-        plan, changes = self.merged()
-        return new_run(self.out, lambda run: self._record(run, plan, changes))
+        plan = self.merged()
+        return new_run(self.out, lambda run: self._record(run, plan))
 
-    def _record(self, run: "RunDir", plan: Plan, changes: dict[str, Any]) -> "list[Row]":
+    def _record(self, run: "RunDir", plan: Plan) -> "list[Row]":
         from gymnasium.error import Error as GymnasiumError
         from jax.errors import JaxRuntimeError
 
-        from sbeed.about import read_task
-        from sbeed.recording import record
-        from sbeed.training.progress import progress_bar
-        from sbeed.training.run import RunSpec, make_trainer
+        from sbeed.envs.task import read_task
+        from sbeed.training.progress_bar import progress_bar
+        from sbeed.training.run import make_trainer
+        from sbeed.training.session import record
 
-        asked = asdict(plan)
-        first, count = asked.pop("seed"), asked.pop("seeds")
-        spec = RunSpec(**asked, fields=changes)
+        spec = plan.spec()
         wrong = (ValueError, GymnasiumError, ImportError, JaxRuntimeError)  # the last: out of memory
         with faults(), self.complaints(*wrong):  # the first reset is made here
             self.check_env(spec.env)
             task = read_task(spec.env, spec.noise)
-            trainer = make_trainer(spec, seeds=range(first, first + count), workers=self.workers)
+            trainer = make_trainer(spec, task, seeds=plan.seeds, workers=self.workers)
         with contextlib.closing(trainer), faults(), progress_bar(trainer, spec.steps) as show:
             return record(run, spec, trainer, task, on_progress=lambda _: show())
 
 
 @dataclass(frozen=True)
 class Resume:
-    """Go on with a run that was stopped, by whatever, as if it had not been."""
+    """Continue a stopped run from its newest checkpoint; the result is that of a run that never stopped."""
 
     run: Annotated[Path, tyro.conf.Positional]
     """Directory of the run."""
     start: Annotated[int | None, tyro.conf.arg(name="from", metavar="STEP", help_behavior_hint="")] = None
-    """The checkpoint to go on from, if not the newest; those after it are removed."""
+    """Step of the checkpoint to continue from, if not the newest; later checkpoints are removed."""
     env: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = None
-    """The environment's name again, where it would import a module: no file may make us do that."""
+    """Name of the environment, needed only if the name imports a module: no file may cause an import."""
     workers: int = 0
-    """Processes that step the environments; 0: this one."""
+    """Processes that step the environments; 0: this process does. More speed up slow environments and use memory."""
     restart_episodes: bool = False
-    """Give up the episodes that were open: for an environment that is not deterministic and cannot bring them back."""
+    """Drop the unfinished episodes: for an environment that is not deterministic, so that they cannot be replayed."""
     data: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None
-    """The dataset, where the run is one of `sbeed fit`: no file may name another. A different one is refused."""
+    """Directory of the dataset, for a run of `sbeed fit`. A dataset other than the run's is refused."""
 
     def __call__(self) -> int:
-        from sbeed.training.rundir import RunDir, check_run
+        from sbeed.storage.run_dir import RunDir, check_run
 
         check_workers(self.workers)
         with contextlib.ExitStack() as stack:
@@ -153,15 +111,15 @@ class Resume:
                 run = stack.enter_context(RunDir(self.run, resume=True))
             from gymnasium.error import Error as GymnasiumError
 
-            from sbeed.recording import is_finished, pursue, read_settings
-            from sbeed.training.actors import Unrepeatable
+            from sbeed.collect.actor import Unrepeatable
+            from sbeed.training.session import go_on, is_finished, read_settings
 
             with faults(), complaints(ValueError, GymnasiumError, ImportError, Unrepeatable):
                 spec, seeds = read_settings(self.run)
                 if self.start is None and is_finished(self.run, seeds, spec.steps, spec.steps):
                     print(f"'{self.run}' is finished: there is nothing left to do")
                     return 0
-                rows = pursue(
+                rows = go_on(
                     run,
                     at=self.start,
                     env=self.env,
@@ -176,11 +134,11 @@ class Resume:
 
 
 def new_run(out: Path, fill: "Callable[[RunDir], list[Row]]") -> int:
-    """Have the directory of a new run filled, and print what came of it; the exit code."""
-    from sbeed.training.rundir import RunDir
+    """Create the directory of a new run, let `fill` write it, print the scores; return the exit code."""
+    from sbeed.storage.run_dir import RunDir
 
     with contextlib.ExitStack() as stack:
-        with complaints(OSError):  # before anything that takes time: who comes second knows at once
+        with complaints(OSError):  # before anything slow, so that a second run in the same directory fails at once
             run = stack.enter_context(RunDir(out))
         rows = fill(run)
     print_scores(rows)
@@ -194,7 +152,7 @@ def check_workers(workers: int) -> None:
 
 @contextlib.contextmanager
 def faults() -> Iterator[None]:
-    """What may end a run that was rightly asked for, each kind with an exit code of its own."""
+    """Turn the failures of a valid run into one-line errors, each kind with its own exit code."""
     from jax.errors import JaxRuntimeError
 
     from sbeed.envs.base import EnvironmentFault
@@ -213,40 +171,13 @@ def print_scores(rows: "list[Row]") -> None:
             print(f"seed {row['seed']}: return {row['return']:.1f} +- {row['return_std']:.1f}")
 
 
-def with_flags_of(agent: str, preset: str, command: type[Asking]) -> type[Asking]:
-    """The command with the flags of that algorithm's preset."""
+def with_flags_of(agent: str, preset: str, command: type[Asking], file: Mapping[str, Any]) -> type[Asking]:
+    """Extend the command by the flags of that algorithm's preset and by the content of --config."""
     flags = flags_of(
         config_of(agent, preset),
-        f"The settings of {agent}, as keys with underscores; those not given are the preset's.",
+        f"Settings of {agent}; as keys of a file they have underscores. The preset gives those that are left out.",
         show_defaults=False,
     )
     settings = ("settings", Annotated[flags, tyro.conf.OmitArgPrefixes])
-    about = {"__doc__": command.__doc__}
-    return make_dataclass(command.__name__, [settings], bases=(command,), frozen=True, namespace=about)
-
-
-def chosen(args: Sequence[str]) -> tuple[str, str]:
-    """The algorithm and the preset that flags name, or the file of --config: the other flags are theirs.
-
-    A preset that is not named is "". Complaints come later.
-    """
-    words = [part for arg in args for part in arg.split("=", 1)]
-    named, file = dict(pairwise(words)), {}
-    if "--config" in named:
-        from sbeed.training.rundir import read_named_config
-
-        with contextlib.suppress(ValueError, OSError):
-            file = read_named_config(Path(named["--config"]))
-    agent, preset = (named.get(f"--{name}", file.get(name)) for name in ("agent", "preset"))
-    return agent if isinstance(agent, str) and agent in FORMS else "sbeed", preset if isinstance(preset, str) else ""
-
-
-def check_flags(agent: str, preset: str, args: Sequence[str]) -> None:
-    """Complains of a flag that another form of the agent has: the parser knows those of the chosen one alone."""
-    for arg in args:
-        name = arg.partition("=")[0].removeprefix("--").replace("-", "_")
-        if arg.startswith("--"):
-            try:
-                check_names(agent, preset, [name, name.removeprefix("no_")])
-            except ValueError as error:
-                raise UserError(f"{arg.partition('=')[0]}: {str(error).partition(': ')[2]}") from None
+    more = {"__doc__": command.__doc__, "file": file}
+    return make_dataclass(command.__name__, [settings], bases=(command,), frozen=True, namespace=more)

@@ -1,1 +1,1 @@
-"""Where transitions wait: the replay."""
+"""Stored transitions: the replay and datasets."""

@@ -1,7 +1,7 @@
-"""A fixed set of transitions, with the ends of its episodes: what the paper's theory calls one off-policy path.
+"""A fixed set of transitions with the ends of its episodes; the paper's theory calls it one off-policy path.
 
 Observations and actions are in the environment's own terms; `transitions` gives them as agents see them. Every Dataset
-is sound: what is not is refused with its field, episode and index, all counted from 0.
+is checked: bad data are refused with their field, episode and index, all counted from 0.
 """
 
 import math
@@ -14,10 +14,11 @@ import numpy as np
 from gymnasium import spaces
 
 from sbeed.envs.spaces import encode, unit_action
+from sbeed.envs.task import Task
 from sbeed.types import EnvSpec, Transition
 
 FIELDS = Transition._fields
-# What others call them. Theirs has no next observations, or may have them.
+# d3rlpy's names of the fields; next observations are optional there.
 D3RLPY = {"observations": "obs", "actions": "action", "rewards": "reward", "next_observations": "next_obs"}
 ENDS = ("terminals", "timeouts")
 MOST = 2**31 - 1  # transitions: a replay counts them in int32
@@ -41,7 +42,7 @@ class BadData(ValueError):  # noqa: N818  reads as what it says
 class Dataset:
     """Transitions in the order in which they happened; `last` ends an episode, by termination or otherwise.
 
-    origin: whatever is to be known of how they were made, as plain data.
+    origin: how the data were made, as plain data.
     """
 
     name: str  # of the environment, for people to read: nothing is ever made of it
@@ -63,6 +64,10 @@ class Dataset:
         sizes = [spaces.flatdim(space) for space in (self.observation_space, self.action_space)]
         return EnvSpec(self.name, sizes[0], "discrete" if discrete else "box", sizes[1], None)
 
+    def task(self, name: str | None = None) -> Task:
+        """The task of the environment that the data come from.   name: the environment to evaluate in, if any"""
+        return Task(self.spec, self.observation_space, self.action_space, name)
+
     @cached_property
     def starts(self) -> np.ndarray:
         """The index of each episode's first transition."""
@@ -74,16 +79,16 @@ class Dataset:
 
     @property
     def returns(self) -> np.ndarray:
-        """Of each episode, undiscounted."""
+        """The undiscounted return of each episode."""
         return np.add.reduceat(np.asarray(self.data.reward, np.float64), self.starts)
 
     @property
     def single_path(self) -> bool:
-        """Whether no episode ends before the data do."""
+        """True if no episode ends before the data do."""
         return len(self.starts) == 1
 
     def transitions(self) -> Transition:
-        """As agents see them: vectors, actions in [-1, 1] or counted from 0."""
+        """The transitions as agents see them: observations as vectors, actions in [-1, 1] or counted from 0."""
         d: Any = self.data
         obs, next_obs = (encode(self.observation_space, x) for x in (d.obs, d.next_obs))
         return d._replace(obs=obs, action=unit_action(self.action_space, d.action), next_obs=next_obs)
@@ -100,11 +105,11 @@ def from_arrays(
     name: str = "dataset",
     origin: Mapping[str, Any] | None = None,
 ) -> Dataset:
-    """A Dataset of a dictionary of arrays: with the names of a Transition, or with d3rlpy's.
+    """Make a Dataset of a dictionary of arrays, with the names of a Transition or with d3rlpy's.
 
-    d3rlpy's are observations, actions, rewards, terminals and timeouts. Where there are no next_observations they are
-    those of the step after; a step at a time limit has none, and is left out. Spaces that are not given are taken from
-    the data: whole numbers are Discrete, other actions a Box of [-1, 1], or of their own range where they exceed it.
+    d3rlpy's are observations, actions, rewards, terminals and timeouts. Missing next_observations are those of the step
+    after; a step at a time limit has none, and is left out. Spaces that are not given are inferred from the data:
+    whole numbers are Discrete, other actions a Box of [-1, 1], or of their own range where they exceed it.
     """
     named = {key: _numbers(key, value) for key, value in arrays.items()}
     if set(named) == set(FIELDS):
@@ -121,19 +126,21 @@ def from_arrays(
 
 
 def _from_d3rlpy(given: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The same with the names of a Transition."""
+    """Rename d3rlpy's arrays to the fields of a Transition."""
     known, must = {*D3RLPY, *ENDS}, {*D3RLPY, *ENDS} - {"next_observations", "timeouts"}
     if not must <= set(given) <= known:
         wrong = sorted(must - set(given) or set(given) - known)[0]
         missing = wrong in must
-        raise BadData(wrong, f"{'is missing' if missing else 'is no name of ours'}; the names are {', '.join(FIELDS)}")
+        raise BadData(
+            wrong, f"{'is missing' if missing else 'is not a known field'}; the names are {', '.join(FIELDS)}"
+        )
     count = _same_length(given, given["terminals"])
     terminals = given["terminals"]
     timeouts = given.get("timeouts", np.zeros(count, bool))
     terminated, cut = (_flags(key, x, terminals) for key, x in (("terminals", terminals), ("timeouts", timeouts)))
     last = terminated | cut
     if not last[-1]:
-        raise BadData("terminals", "the data end, and their last episode does not", index=count - 1, last=last)
+        raise BadData("terminals", "the data end before their last episode does", index=count - 1, last=last)
     columns = {ours: given[theirs] for theirs, ours in D3RLPY.items() if theirs in given}
     kept = np.ones(count, bool)
     if "next_obs" not in columns:
@@ -198,11 +205,11 @@ def _actions_like(x: np.ndarray) -> spaces.Space:
     return spaces.Box(low.astype(np.float32), high.astype(np.float32))
 
 
-# ------------------------------------------------------------------------------------------------- what must hold
+# ------------------------------------------------------------------------------------------------- checks
 
 
 def check_spaces(seen: Any, done: Any) -> None:
-    """A BadData for spaces that no agent can act in."""
+    """Raise BadData for spaces that no agent can act in."""
     if not (isinstance(seen, spaces.Discrete) or (isinstance(seen, spaces.Box) and len(seen.shape) == 1)):
         raise BadData("observation_space", f"must be Discrete or a Box of rank 1, got {seen}")
     box = isinstance(done, spaces.Box) and len(done.shape) == 1 and done.is_bounded()
@@ -238,7 +245,7 @@ def _check(dataset: Dataset) -> None:
     _refuse("action", _outside(dataset.action_space, d["action"]), f"is not in {dataset.action_space}", last)
     _refuse("terminated", d["terminated"] & ~last, "terminates, and its episode goes on", last)
     if not last[-1]:
-        raise BadData("last", "the data end, and their last episode does not", index=count - 1, last=last)
+        raise BadData("last", "the data end before their last episode does", index=count - 1, last=last)
     jumps = _any(d["next_obs"][:-1] != d["obs"][1:]) & ~last[:-1]
     _refuse("next_obs", jumps, "is not the observation of the next step, and the episode goes on", last)
 
@@ -267,7 +274,7 @@ def _outside(space: spaces.Space, action: np.ndarray) -> np.ndarray:
 
 
 def _any(x: np.ndarray) -> np.ndarray:
-    """Of each transition, [N, ...] -> [N]"""
+    """True for each transition with any true entry.   [N, ...] -> [N]"""
     return x if x.ndim == 1 else np.any(x, axis=1)
 
 

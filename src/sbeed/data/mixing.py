@@ -1,4 +1,4 @@
-"""How much of a path is news: autocorrelation, and how many independent transitions the path is worth.
+"""Mixing of a path: its autocorrelation, and the number of independent transitions that it is worth.
 
 The statistical error of [paper: thm:statistical_error] falls as T^-1/2 in the length T of one mixing path. The slower
 the path mixes, the more steps stand for one independent draw: tau of them, and T / tau is what the rate counts in.
@@ -14,7 +14,7 @@ WINDOW = 5  # lags that are summed, in units of tau: Sokal's rule
 
 
 class Mixing(NamedTuple):
-    """Of the coordinate, of the observation or the reward, that mixes slowest."""
+    """Mixing of the slowest coordinate, which is one of the observation or the reward."""
 
     steps: int  # T
     tau: float  # integrated autocorrelation time, in steps
@@ -28,12 +28,12 @@ class Mixing(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """(T / tau)^-1/2, what the statistical error is proportional to."""
+        """(T / tau)^-1/2, to which the statistical error is proportional."""
         return self.effective**-0.5
 
 
 def mixing(dataset: Dataset) -> Mixing:
-    """The path with its resets, which are part of what the behaviour does, in the order in which it happened."""
+    """Measure the path in its order, resets included: they are part of the behaviour."""
     obs = dataset.transitions().obs
     columns = {f"obs[{i}]": obs[:, i] for i in range(obs.shape[1])} | {"reward": dataset.data.reward}
     taus = {name: integrated_time(np.asarray(x, np.float64)) for name, x in columns.items()}

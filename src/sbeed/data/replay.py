@@ -55,12 +55,12 @@ def insert(replay: Replay, chunk: Transition, count: Scalar | None = None) -> Re
 
 
 def forget(replay: Replay) -> Replay:
-    """Nothing was written: what is sampled from now on is what comes from now on."""
+    """Empty the replay: later samples come from later transitions alone."""
     return Replay(replay.data, jnp.zeros_like(replay.written))
 
 
 def refilled(newest: Transition, written: int, capacity: int) -> Replay:
-    """The replay, in numpy, that holds these transitions [n, ...] after `written` in all; they lie where they lay."""
+    """Rebuild a replay, in numpy, from its newest transitions [n, ...] and the number ever written; places are kept."""
     count = newest.reward.shape[0]
 
     def place(rows: np.ndarray) -> np.ndarray:
@@ -72,7 +72,7 @@ def refilled(newest: Transition, written: int, capacity: int) -> Replay:
 
 
 def newest_in_memory(replay: Replay, count: int) -> Transition:
-    """The newest `count` transitions of a replay in numpy that holds as many: what `refilled` takes."""
+    """The newest `count` transitions of a replay in numpy, which must hold as many; `refilled` takes them."""
     written = int(replay.written)
     index = np.arange(written - count, written) % replay.capacity
     return jax.tree.map(lambda ring: ring[index], replay.data)
@@ -91,11 +91,11 @@ def sample(replay: Replay, key: Key, batch: int, length: int, newest: Scalar | N
 
 
 def newest(replay: Replay, count: int) -> Transition:
-    """The newest `count` transitions in order; where there are fewer, the oldest stands in for what is missing."""
+    """The newest `count` transitions in order; if there are fewer, the oldest is repeated before them."""
     index = replay.written - jnp.minimum(np.arange(count)[::-1] + 1, replay.size)
     return jax.tree.map(lambda ring: ring[index % replay.capacity], replay.data)
 
 
 def held(replay: Replay, count: int) -> Array:
-    """Which of the newest `count` are there: what stands in for the others comes first.   [count]"""
+    """True for the transitions of `newest` that are real, False for the padding before them.   [count]"""
     return jnp.arange(count) >= count - replay.size

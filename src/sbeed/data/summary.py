@@ -1,4 +1,4 @@
-"""What there is to know of a dataset at a glance, as plain data."""
+"""A summary of a dataset, as plain data."""
 
 from typing import Any
 

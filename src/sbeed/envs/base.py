@@ -1,4 +1,4 @@
-"""What an environment is: a pure one that lives on the device, or one on the host that keeps its own state."""
+"""Interfaces of environments: a pure one on the device, and one on the host that keeps its own state."""
 
 import abc
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -10,7 +10,7 @@ from sbeed.types import Array, EnvSpec, Key
 
 
 class EnvironmentFault(RuntimeError):  # noqa: N818  the fault may be the agent's: a NaN action
-    """An environment raised, or gave or was given a number that is not finite; the message says where and which.
+    """An environment raised an error, or a number that is not finite went in or out; the message says where.
 
     where: " at step 3 of episode 2".
     """
@@ -21,7 +21,7 @@ class EnvironmentFault(RuntimeError):  # noqa: N818  the fault may be the agent'
 
 
 class Step(NamedTuple):
-    """What one step of a JaxEnv gives.
+    """The result of one step of a JaxEnv.
 
     `obs` is the observation of `state`, the one really reached. At most one of `terminated` and `truncated` is set: a
     step that falls over at the time limit has fallen over.
@@ -47,7 +47,7 @@ class JaxEnv(eqx.Module):
 
     @abc.abstractmethod
     def reset(self, key: Key) -> Any:
-        """A first state, not an observation: `observe` gives that."""
+        """Draw a first state; `observe` gives its observation."""
 
     @abc.abstractmethod
     def observe(self, state: Any) -> Array:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from gymnasium.vector import VectorEnv
 
 from sbeed.envs.base import EnvironmentFault
 from sbeed.types import EnvSpec
@@ -15,17 +16,20 @@ from sbeed.types import EnvSpec
 _LARGEST = float(np.finfo(np.float32).max)  # rewards are kept as float32, where a larger one is infinite
 
 
-def make_gym(name: str, *, time_limit: bool = True) -> gymnasium.Env:
+def make_gym(name: str, *, time_limit: bool = True, render_mode: str | None = None) -> gymnasium.Env:
     """`gymnasium.make`, except that an unknown id is a ValueError with the ids that come close.
 
-    time_limit: whether episodes are cut where the registration says.
+    A name such as module:Name-v0 imports the module: one from a file goes through `envs.task.check_imports_nothing`
+    first. time_limit: whether episodes are cut where the registration says.
     """
     module, colon, _ = name.rpartition(":")
     if colon and not all(part.isidentifier() for part in module.split(".")):
-        raise ValueError(f"{name!r} is not a Gymnasium environment id: {module!r} is no name of a module")
+        raise ValueError(f"{name!r} is not a Gymnasium environment id: {module!r} is not the name of a module")
     try:
         # The checker wraps every step to look at the first two; GymEnv looks at all of them.
-        return gymnasium.make(name, disable_env_checker=True, max_episode_steps=None if time_limit else -1)
+        limit = None if time_limit else -1
+        drawn = {} if render_mode is None else {"render_mode": render_mode}  # which not every environment takes
+        return gymnasium.make(name, disable_env_checker=True, max_episode_steps=limit, **drawn)
     except gymnasium.error.DependencyNotInstalled:
         raise
     except gymnasium.error.Error as error:
@@ -135,7 +139,7 @@ class GymEnv:
 
     def _box_action(self, action: np.ndarray | int) -> np.ndarray:
         action = np.asarray(action, self._action_dtype)
-        if action.shape != self._action_shape:  # a shorter one would be broadcast without a word
+        if action.shape != self._action_shape:  # a shorter one would be broadcast silently
             raise ValueError(f"{self._spec.name}: action has shape {action.shape}, expected {self._action_shape}")
         # MuJoCo takes NaN for 0 without an error.
         if not math.isfinite(sum(action.tolist())):
@@ -150,3 +154,20 @@ class GymEnv:
         if not 0 <= action < self._action_size:  # a list indexed with -1 would answer
             raise ValueError(f"{self._spec.name}: action {action} is not one of 0..{self._action_size - 1}")
         return action + self._action_start
+
+
+class _OneOf(gymnasium.Env):
+    """The spaces of one environment of a VectorEnv, for an adapter to read."""
+
+    def __init__(self, envs: VectorEnv):
+        self.envs, self.spec = envs, envs.spec
+        self.observation_space, self.action_space = envs.single_observation_space, envs.single_action_space
+
+    @property
+    def unwrapped(self) -> Any:  # whose class is the name of an environment without registration
+        return self.envs.unwrapped
+
+
+def vector_spec(envs: VectorEnv) -> EnvSpec:
+    """The `EnvSpec` of each of the environments of a vector."""
+    return GymEnv(_OneOf(envs)).spec

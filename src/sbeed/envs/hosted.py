@@ -1,4 +1,4 @@
-"""A pure environment in the role of one on the host."""
+"""An adapter from a pure environment to one on the host."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from sbeed.types import AnyArray, Array, EnvSpec, Key
 
 
 class Hosted:
-    """A HostEnv around one JaxEnv: one dispatch per step, for whoever acts on the host. Seeds decide everything."""
+    """A HostEnv around one JaxEnv, with one dispatch per step. Seeds determine everything."""
 
     def __init__(self, env: JaxEnv) -> None:
         self._env, self._spec = env, env.spec

@@ -101,7 +101,7 @@ def soft_optimum(lqr: LQR, gamma: float, lam: float) -> SoftOptimum:
 
     The smoothed maximum lam log int exp(./lam) da is taken by pi ~ exp(-(a - K s)^T M (a - K s) / lam), the Gaussian
     with mean K s and Sigma = lam/2 M^-1; its integral is (pi lam)^(m/2) det(M)^(-1/2). So P = P', the *same* Riccati
-    equation as without entropy, and only c knows of lam:
+    equation as without entropy, and only c depends on lam:
 
         (1 - gamma) c = lam/2 (m log(pi lam) - log det M) - gamma noise^2 tr P.
 

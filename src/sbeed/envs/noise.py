@@ -1,4 +1,4 @@
-"""Noise in the transitions of an environment that has none of its own."""
+"""Add noise to the transitions of an environment."""
 
 from typing import Any, Protocol, SupportsFloat, runtime_checkable
 
@@ -9,7 +9,7 @@ from gymnasium import spaces
 
 @runtime_checkable
 class _Simulated(Protocol):
-    """What a MuJoCo environment of Gymnasium has; asked for by name, so that MuJoCo need not be installed."""
+    """Attributes of Gymnasium's MuJoCo environments; checked by name, so that MuJoCo need not be installed."""
 
     data: Any
 
@@ -21,7 +21,7 @@ class _Simulated(Protocol):
 class StochasticTransition(gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs):
     """Seeded Gaussian noise of standard deviation `scale` on every transition.
 
-    The paper runs a "stochastic" Swimmer and does not say what was random in it: this is *our* definition.
+    The paper runs a "stochastic" Swimmer without saying what was random; this definition is *ours*.
 
     MuJoCo: after the step, each joint velocity gets scale * N(0, 1) (m/s or rad/s), and the observation is that of the
     new state. Reward and ends are those of the step before the kick, so r stays a function of (s, a) and only s' is

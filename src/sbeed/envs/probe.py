@@ -26,7 +26,7 @@ from sbeed.types import Array, EnvSpec, Key, Scalar
 
 
 class Probe(JaxEnv):
-    """What the probes share: an observation [1], and two discrete actions or, with `box`, one in [-1, 1].
+    """Base of the probes: an observation [1], and two discrete actions or, with `box`, one in [-1, 1].
 
     The state is (the observation, the step count). `value` is the exact V of the best policy.
     """
@@ -158,8 +158,8 @@ def _score(action: Array, best: Array, box: bool, dtype: jnp.dtype) -> Array:
 class TimeLimit(Probe):
     """Every step pays 1 and the fifth is truncated; obs is the share of the five steps that is behind.
 
-    V = 1 / (1 - gamma), whatever obs: a limit of ours says nothing about the value of what would follow. Who takes the
-    limit for a termination learns `Termination`'s V.
+    V = 1 / (1 - gamma), whatever obs: a time limit says nothing about the value of what would follow. An agent that
+    takes the limit for a termination learns `Termination`'s V.
     """
 
     name = "time-limit"

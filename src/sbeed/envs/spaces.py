@@ -1,4 +1,4 @@
-"""What an agent sees and does in an environment's own terms: Gymnasium spaces to and from the agent's vectors.
+"""Convert observations and actions between Gymnasium spaces and the agent's vectors.
 
 Everything here takes one observation or action, or a batch with one leading axis. `envs.gym` does the same for one
 environment at a time, in the inner loop.
@@ -55,7 +55,7 @@ def encode(space: spaces.Space, observation: Any) -> np.ndarray:
 
 
 def decode(space: spaces.Space, action: Any) -> Any:
-    """The environment's own action of one in [-1, 1], or counted from 0: its bounds, its start, its dtype."""
+    """Convert an action in [-1, 1], or counted from 0, to the environment's bounds, start and dtype."""
     if isinstance(space, spaces.Discrete):
         return (np.asarray(action, np.int64) + space.start)[()]  # a number, not an array, if it is one
     assert isinstance(space, spaces.Box)
@@ -65,7 +65,7 @@ def decode(space: spaces.Space, action: Any) -> Any:
 
 
 def unit_action(space: spaces.Space, action: np.ndarray) -> np.ndarray:
-    """The other way: in [-1, 1], or counted from 0, of the environment's own actions."""
+    """Invert `decode`: convert the environment's actions to [-1, 1], or to a count from 0."""
     if isinstance(space, spaces.Discrete):
         return (action - space.start).astype(np.int32)
     assert isinstance(space, spaces.Box)
@@ -75,7 +75,7 @@ def unit_action(space: spaces.Space, action: np.ndarray) -> np.ndarray:
 
 
 def to_json(space: spaces.Space) -> dict[str, Any]:
-    """Plain data that `from_json` makes the space of; an infinite bound is null."""
+    """Describe the space as plain data for `from_json`; an infinite bound is null."""
     if isinstance(space, spaces.Discrete):
         return {"kind": "discrete", "n": int(space.n), "start": int(space.start)}
     assert isinstance(space, spaces.Box)

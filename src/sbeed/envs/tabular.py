@@ -139,9 +139,9 @@ def equal_actions(actions: int = 2, *, gamma: float = 0.3) -> FiniteMDP:
 
 
 def telling_actions(*, gamma: float = 0.9) -> FiniteMDP:
-    """A coin sends state 0 to state 1 or 2, where pi_b picks the action that names the state. Erratum E2's example.
+    """A coin sends state 0 to state 1 or 2, where pi_b picks the action named after the state. Erratum E2's example.
 
-    Later actions carry news of later states, so a dual that sees them averages over the wrong distribution.
+    Later actions reveal later states, so a dual that sees them averages over the wrong distribution.
     """
     P = np.zeros((3, 2, 3))
     P[0, :, 1:] = 0.5

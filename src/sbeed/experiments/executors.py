@@ -1,4 +1,4 @@
-"""Where runs are run: in processes of this machine, or as tasks of a Ray cluster. Both do what `worker` says.
+"""Executors of runs: processes of this machine, or tasks of a Ray cluster. Both call `worker`.
 
 A run's numbers depend on its spec alone: wherever it runs it has one thread, and its files are the same.
 """
@@ -22,7 +22,7 @@ from sbeed.experiments.worker import FAILED, STOPPED, Outcome
 MEMORY = 2 * 2**30  # bytes that a run may take: a replay of a million transitions, jax and an environment
 
 
-class Task(NamedTuple):
+class Job(NamedTuple):
     """A run, the directory that it is to have and what to call it."""
 
     title: str
@@ -35,27 +35,27 @@ class Executor(Protocol):
 
     @property
     def slots(self) -> int:
-        """Runs that fit in at the same time."""
+        """The number of runs that fit in at the same time."""
 
-    def start(self, task: Task) -> None: ...
+    def start(self, job: Job) -> None: ...
 
-    def ended(self, seconds: float) -> list[tuple[Task, Outcome]]:
-        """Those that have ended since this was last asked; waits so long for one."""
+    def ended(self, seconds: float) -> list[tuple[Job, Outcome]]:
+        """The runs that have ended since the last call; waits up to `seconds` for one."""
 
-    def stop(self, task: Task) -> None:
-        """End it where it stands, unfinished, and forget it."""
+    def stop(self, job: Job) -> None:
+        """Stop an unfinished run and forget it."""
 
     def close(self) -> None:
-        """End all that still run. They can go on another time."""
+        """Stop all runs; they can be continued later."""
 
 
 def one_thread(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables of a process that computes on one core, whatever else the machine has."""
+    """The environment variables of a process that computes on one core."""
     return {"JAX_PLATFORMS": environment.get("JAX_PLATFORMS", "cpu"), **_one_thread_each(environment)}
 
 
 def on_any_device(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables of a population, which may have a GPU, though not for itself alone."""
+    """The environment variables of a population, which may share a GPU."""
     return {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", **_one_thread_each(environment)}
 
 
@@ -68,12 +68,12 @@ def _one_thread_each(environment: Mapping[str, str]) -> dict[str, str]:
 class _Process:
     """The worker of one run."""
 
-    def __init__(self, task: Task):
-        self.task = task
+    def __init__(self, job: Job):
+        self.job = job
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115  as long as the process runs
-        variables = one_thread if task.run.members == 1 else on_any_device
+        variables = one_thread if job.run.members == 1 else on_any_device
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "sbeed.experiments.process", str(os.getpid()), str(task.path)],
+            [sys.executable, "-m", "sbeed.experiments.process", str(os.getpid()), str(job.path)],
             env={**os.environ, **variables(os.environ)},
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -82,11 +82,11 @@ class _Process:
         )
         with suppress(BrokenPipeError):
             assert self.process.stdin is not None
-            self.process.stdin.write(json.dumps(describe(task.run)).encode())
+            self.process.stdin.write(json.dumps(describe(job.run)).encode())
             self.process.stdin.close()
 
     def outcome(self) -> Outcome:
-        """Waits for it."""
+        """Wait for the process and return its outcome."""
         code = self.process.wait()
         with self._complaints as file:
             file.seek(0)
@@ -99,7 +99,7 @@ class _Process:
 
 
 class Local:
-    """One process for each run, as many as there are cores, or fewer of populations, which need several each."""
+    """One process per run, as many as there are cores; fewer of populations, which need several cores each."""
 
     name = "local"
 
@@ -108,23 +108,23 @@ class Local:
         self.slots = slots or max(1, cores() // members)
         self._running: dict[Path, _Process] = {}
 
-    def start(self, task: Task) -> None:
-        self._running[task.path] = _Process(task)
+    def start(self, job: Job) -> None:
+        self._running[job.path] = _Process(job)
 
-    def ended(self, seconds: float) -> list[tuple[Task, Outcome]]:
+    def ended(self, seconds: float) -> list[tuple[Job, Outcome]]:
         with suppress(subprocess.TimeoutExpired):
             for one in list(self._running.values())[:1]:
                 one.process.wait(seconds)
         over = [one for one in self._running.values() if one.process.poll() is not None]
-        return [(one.task, self._end(one)) for one in over]
+        return [(one.job, self._end(one)) for one in over]
 
     def _end(self, one: _Process) -> Outcome:
-        del self._running[one.task.path]
+        del self._running[one.job.path]
         return one.outcome()
 
-    def stop(self, task: Task) -> None:
-        self._running[task.path].process.kill()
-        self._end(self._running[task.path])
+    def stop(self, job: Job) -> None:
+        self._running[job.path].process.kill()
+        self._end(self._running[job.path])
 
     def close(self) -> None:
         there = list(self._running.values())
@@ -137,15 +137,15 @@ class Local:
 class Ray:
     """One task for each run, on whatever machines a Ray cluster has; they must all see the same directory.
 
-    Without an address a Ray of this machine alone is started, which listens to nobody outside it. Nobody without the
-    cluster's token is listened to at all. A run has a process of its own here too: Ray's and XLA's threads do not end
-    well together.
+    Without an address a Ray of this machine alone is started, which accepts no connections from outside. Clients
+    without the cluster's token are refused. A run has a process of its own here too: Ray's and XLA's threads do not
+    end well together.
     """
 
     name = "ray"
 
     def __init__(self, address: str | None = None, slots: int | None = None):
-        """slots: runs at the same time, at most. Who has imported ray before has settled on other settings."""
+        """slots: most runs at the same time. If ray was imported before, its settings cannot be changed here."""
         os.environ["RAY_AUTH_MODE"] = "token"
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         if address is None:
@@ -157,28 +157,30 @@ class Ray:
         self._ray, self._most = ray, slots
         options: dict[str, Any] = {"address": address, "log_to_driver": False, "logging_level": "critical"}
         if address is None:
-            # "local": a cluster that somebody left here is not joined unasked.
+            # "local": a cluster that happens to run here is not joined.
             options |= {"address": "local", "num_cpus": slots or cores(), "include_dashboard": False}
         try:
             ray.init(**options)
         except ray.exceptions.RayError as error:  # no token, or not the cluster's
             raise ConnectionError(" ".join(str(error).split())) from None
-        # No retries of Ray's own: who died is started again by the runner, like any other.
+        # No retries by Ray: the runner restarts dead workers, like any others.
         self._work = ray.remote(num_cpus=1, memory=MEMORY, max_retries=0)(_work)
-        self._running: dict[Any, Task] = {}
+        self._running: dict[Any, Job] = {}
         if not self.slots:  # Ray would wait for such a machine, and say nothing
             self.close()
-            raise ConnectionError(f"no machine there has a core and {MEMORY / 2**30:g} GiB of memory for a run")
+            raise ConnectionError(
+                f"no machine of the cluster has a core and {MEMORY / 2**30:g} GiB of memory for a run"
+            )
 
     @property
     def slots(self) -> int:
-        there = sum(room(node["Resources"]) for node in self._ray.nodes() if node["Alive"])
+        there = sum(runs_that_fit(node["Resources"]) for node in self._ray.nodes() if node["Alive"])
         return min(there, self._most or there)
 
-    def start(self, task: Task) -> None:
-        self._running[self._work.remote(str(task.path.resolve()), describe(task.run))] = task
+    def start(self, job: Job) -> None:
+        self._running[self._work.remote(str(job.path.resolve()), describe(job.run))] = job
 
-    def ended(self, seconds: float) -> list[tuple[Task, Outcome]]:
+    def ended(self, seconds: float) -> list[tuple[Job, Outcome]]:
         if not self._running:  # a cluster without cores: some may come
             time.sleep(seconds)
             return []
@@ -193,8 +195,8 @@ class Ray:
         except self._ray.exceptions.RayError as error:
             return Outcome("died", str(error).strip().partition("\n")[0])
 
-    def stop(self, task: Task) -> None:
-        (found,) = (found for found, running in self._running.items() if running.path == task.path)
+    def stop(self, job: Job) -> None:
+        (found,) = (found for found, running in self._running.items() if running.path == job.path)
         del self._running[found]
         self._ray.cancel(found, force=True)
 
@@ -205,13 +207,13 @@ class Ray:
         self._ray.shutdown()
 
 
-def room(resources: Mapping[str, float]) -> int:
+def runs_that_fit(resources: Mapping[str, float]) -> int:
     """Runs that fit into a machine of a Ray cluster."""
     return int(min(resources.get("CPU", 0), resources.get("memory", 0) // MEMORY))
 
 
 def _work(path: str, found: dict[str, Any]) -> tuple[str, str]:
-    """A task of Ray's."""
+    """The task that Ray runs."""
     if not Path(path).parent.is_dir():
         return Outcome("refused", f"'{Path(path).parent}' is not on every machine: choose a directory that all share")
-    return _Process(Task("", read_run(found), Path(path))).outcome()
+    return _Process(Job("", read_run(found), Path(path))).outcome()

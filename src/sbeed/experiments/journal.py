@@ -1,4 +1,4 @@
-"""The journal of a search, lines of JSON that Optuna writes: opened again whatever happened to its last line."""
+"""The journal of a search, lines of JSON that Optuna writes; a torn last line is cut off."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 
 
 def open_journal(path: Path) -> JournalStorage:
-    """A ValueError in one line if it is damaged, but for its last line."""
+    """Open the journal; damage other than a torn last line is a one-line ValueError."""
     if path.exists():
         _cut_torn_line(path)
     backend = JournalFileBackend(str(path))
@@ -20,8 +20,8 @@ def open_journal(path: Path) -> JournalStorage:
 
 
 def _cut_torn_line(path: Path) -> None:
-    """A full disk or a power cut leaves a last line that has no end: what it was to say was not heard."""
-    lock = JournalFileSymlinkLock(str(path))  # Optuna's own, for who else may write there, such as its dashboard
+    """Cut off a last line without its end, which a full disk or a power cut leaves."""
+    lock = JournalFileSymlinkLock(str(path))  # Optuna's lock: its dashboard may write there too
     lock.acquire()
     try:
         with path.open("rb") as file:

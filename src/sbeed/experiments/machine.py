@@ -1,4 +1,4 @@
-"""What a run ran on, in words."""
+"""Describe the machine of a run in words."""
 
 import os
 import platform
@@ -6,19 +6,19 @@ from pathlib import Path
 
 
 def cores() -> int:
-    """That this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def machine() -> str:
-    """Without its name."""
+    """The machine in words, without its name."""
     names = [line.partition(":")[2] for line in _lines(Path("/proc/cpuinfo")) if line.startswith("model name")]
     kind = " ".join(names[0].split()) if names else platform.machine()
     return f"{cores()} cores ({kind}), {platform.system()}"
 
 
 def machine_and_device() -> str:
-    """With what jax found beside the cores, if it found anything."""
+    """The machine in words, with the accelerators that jax found."""
     import jax
 
     device = jax.devices()[0]

@@ -1,4 +1,4 @@
-"""The process of one run. It imports next to nothing until it is sure to end with whoever started it.
+"""The process of one run. It imports almost nothing until it is sure to end with its parent.
 
 python -m sbeed.experiments.process PARENT DIRECTORY, with the run as JSON on stdin.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def end_with(parent: int) -> None:
-    """Who started us may be killed, and then nobody hears of us: on Linux we are killed too, elsewhere we go on."""
+    """Die with the parent process on Linux; elsewhere the process goes on without it."""
     if sys.platform == "linux":
         PR_SET_PDEATHSIG = 1
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

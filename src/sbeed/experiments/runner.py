@@ -1,6 +1,5 @@
-"""A figure's runs from wherever they stand to their end: the same call again does only what is left to do."""
+"""Run a figure's runs to their end; calling it again does only the remaining work."""
 
-import json
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -8,30 +7,29 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from sbeed.about import plain
+from sbeed.agents.knobs import plain_fields
 from sbeed.agents.registry import configured
-from sbeed.experiments.executors import Executor, Task
+from sbeed.envs.task import spec_of
+from sbeed.experiments.executors import Executor, Job
 from sbeed.experiments.machine import machine
-from sbeed.experiments.results import FIGURE, RESULT, RUNS
 from sbeed.experiments.spec import Figure, Places, Run, among, arranged, chosen, places_of, read_run, runs_of, shown
-from sbeed.experiments.worker import PROGRESS, SPEC, write_json
-from sbeed.training import rundir, tensors
-from sbeed.training.checkpoints import steps_of
+from sbeed.reporting import figure_folder
+from sbeed.storage import run_dir, tensors
+from sbeed.storage.checkpoints import steps_of
 from sbeed.training.run import RunSpec
-from sbeed.training.sources import spec_of
 
 MOST_DEATHS = 10  # of a run, one after the other, without a new checkpoint
 LOOK = 0.5  # seconds between two looks at what is running
 
 
 class Show(Protocol):
-    """Who hears how it goes."""
+    """Receives the progress of runs."""
 
     def begin(self, steps: int) -> None:
-        """So many steps there are in all."""
+        """Announce the total number of steps."""
 
-    def look(self, done: int, running: Mapping[Path, tuple[Task, int]]) -> None:
-        """Steps that are done in all, and where each run that is running stands."""
+    def look(self, done: int, running: Mapping[Path, tuple[Job, int]]) -> None:
+        """Report the total of steps done, and the step of each running run."""
 
     def say(self, line: str) -> None: ...
 
@@ -47,22 +45,20 @@ def run_figure(
     only: Collection[str] = (),
     together: bool = False,
 ) -> list[str]:
-    """Leaves figure.json and runs/<id>/ in `out`; returns a line for each run that could not be finished.
+    """Write figure.json and runs/<id>/ into `out`; returns a line for each run that could not be finished.
 
     only: what to run of it, by name, if not all; what earlier calls asked for stays in the figure. together: a curve's
     seeds are one run, a population. What is done, alone or together, is not done again.
     """
-    path, began = out / FIGURE, time.perf_counter()
-    there = _earlier(path, figure.name, scale)
-    if (out / RUNS).is_symlink():  # no reader would follow it
-        raise ValueError(f"'{out / RUNS}' is a link, which may lead anywhere")
-    (out / RUNS).mkdir(exist_ok=True)
-    part, done = chosen(figure, only), done_in(out / RUNS)
+    began = time.perf_counter()
+    there = _earlier(out, figure.name, scale)
+    runs = figure_folder.make_runs(out)
+    part, done = chosen(figure, only), done_in(out)
     holding = arranged(part, seeds, together=together, done=done)
-    tasks = [Task(title, run, out / RUNS / run.id) for title, run in runs_of(part, seeds, holding)]
-    check_settings(tasks)
+    jobs = [Job(title, run, runs / run.id) for title, run in runs_of(part, seeds, holding)]
+    check_settings(jobs)
     places = places_of(shown(part, seeds)) | there.places
-    most = 1 + max(seed for *_, seed in places)
+    most = 1 + max(seed for *_, seed in places) - figure.first_seed
     about = {
         "name": figure.name,
         "title": figure.title,
@@ -73,145 +69,135 @@ def run_figure(
         "seconds": there.seconds,
         "versions": tensors.versions(),
     }
-    write_json(path, about)
+    figure_folder.write_figure(out, about)
 
     def count_time() -> None:
-        write_json(path, {**about, "seconds": there.seconds + time.perf_counter() - began})
+        figure_folder.write_figure(out, {**about, "seconds": there.seconds + time.perf_counter() - began})
 
     try:
-        return finish(tasks, executor, show, on_end=count_time)
+        return finish(jobs, executor, show, on_end=count_time)
     finally:
         count_time()
 
 
-def finish(
-    tasks: Iterable[Task], executor: Executor, show: Show, on_end: Callable[[], None] = lambda: None
-) -> list[str]:
-    """All that is left of these runs, in their order; a line for each that could not be finished.
+def finish(jobs: Iterable[Job], executor: Executor, show: Show, on_end: Callable[[], None] = lambda: None) -> list[str]:
+    """Finish these runs, in their order; returns a line for each that could not be finished.
 
-    on_end: of each run.
+    on_end: called at the end of each run.
     """
-    over, left = _parted(tasks)
-    done, waiting, deaths = sum(task.run.spec.steps for task in over), deque(left), Deaths()
-    running: dict[Path, Task] = {}
+    over, left = _parted(jobs)
+    done, waiting, deaths = sum(job.run.spec.steps for job in over), deque(left), Deaths()
+    running: dict[Path, Job] = {}
     failures: list[str] = []
-    show.begin(done + sum(task.run.spec.steps for task in left))
+    show.begin(done + sum(job.run.spec.steps for job in left))
     while waiting or running:
         while waiting and len(running) < executor.slots:
-            task = waiting.popleft()
-            executor.start(task)
-            running[task.path] = task
-        for task, outcome in executor.ended(LOOK):
-            del running[task.path]
-            if outcome.kind == "died" and deaths.may_go_on(task):
-                waiting.append(task)
+            job = waiting.popleft()
+            executor.start(job)
+            running[job.path] = job
+        for job, outcome in executor.ended(LOOK):
+            del running[job.path]
+            if outcome.kind == "died" and deaths.may_go_on(job):
+                waiting.append(job)
                 continue
-            done += task.run.spec.steps
+            done += job.run.spec.steps
             if outcome.kind == "done":
-                show.say(f"{task.title}: {_score(task.path)}")
+                show.say(f"{job.title}: {_score(job.path)}")
             else:
-                failures.append(f"{task.title} in '{task.path}': {outcome.message}")
+                failures.append(f"{job.title} in '{job.path}': {outcome.message}")
                 show.say(failures[-1])
             on_end()
-        standing = {path: (task, step_of(task)) for path, task in running.items()}
-        show.look(done + sum(step for _, step in standing.values()), standing)
+        under_way = {path: (job, step_of(job)) for path, job in running.items()}
+        show.look(done + sum(step for _, step in under_way.values()), under_way)
     return failures
 
 
-def _parted(tasks: Iterable[Task]) -> tuple[list[Task], list[Task]]:
-    """Those that are done, and those that are not."""
-    parts: tuple[list[Task], list[Task]] = ([], [])
-    for task in tasks:
-        parts[not is_done(task.path)].append(task)
+def _parted(jobs: Iterable[Job]) -> tuple[list[Job], list[Job]]:
+    """Split jobs into the finished and the unfinished ones."""
+    parts: tuple[list[Job], list[Job]] = ([], [])
+    for job in jobs:
+        parts[not figure_folder.is_done(job.path)].append(job)
     return parts
 
 
 class Deaths:
-    """Of workers; one that is killed wherever it gets is in the end not started again."""
+    """Count the deaths of workers; one that keeps dying without a new checkpoint is not started again."""
 
     def __init__(self) -> None:
         self._seen: dict[Path, tuple[int, int]] = {}  # where the run stood, deaths there
 
-    def may_go_on(self, task: Task) -> bool:
-        stands = max(steps_of(task.path), default=-1)
-        before, deaths = self._seen.get(task.path, (-1, 0))
+    def may_go_on(self, job: Job) -> bool:
+        stands = max(steps_of(job.path), default=-1)
+        before, deaths = self._seen.get(job.path, (-1, 0))
         deaths = deaths + 1 if stands <= before else 1
-        self._seen[task.path] = (stands, deaths)
+        self._seen[job.path] = (stands, deaths)
         return deaths < MOST_DEATHS
 
 
-def is_done(path: Path) -> bool:
-    """Finished, or diverged."""
-    return (path / RESULT).is_file()
-
-
-def done_in(folder: Path) -> list[Run]:
-    """The runs there that are."""
-    done = [path for path in sorted(folder.iterdir()) if is_done(path) and (path / SPEC).is_file()]
-    return [run for path in done if (run := _described(path)).id == path.name]
+def done_in(out: Path) -> list[Run]:
+    """The runs of a figure's folder that are done."""
+    return [run for path in figure_folder.done_in(out) if (run := _described(path)).id == path.name]
 
 
 def _described(path: Path) -> Run:
     try:
-        return read_run(rundir.read_config(path / SPEC))
+        return read_run(figure_folder.read_spec(path))
     except ValueError as error:
-        raise ValueError(f"'{path / SPEC}': {error}") from None
+        raise ValueError(f"'{path / figure_folder.SPEC}': {error}") from None
 
 
-def step_of(task: Task) -> int:
-    """Where a run stands, as its worker last said."""
-    try:
-        return min(int((task.path / PROGRESS).read_text()[:12]), task.run.spec.steps)
-    except (OSError, ValueError):
-        return 0
+def step_of(job: Job) -> int:
+    """The step of a run, as its worker last reported."""
+    return min(figure_folder.read_progress(job.path), job.run.spec.steps)
 
 
 def _score(path: Path) -> str:
-    result = json.loads((path / RESULT).read_text())
+    result = figure_folder.read_end(path)
     if result["outcome"] == "diverged":
         return f"diverged: {result['message']}"
     return f"return {result['return']:.1f}, {result['seconds']:.0f} s"
 
 
-def check_settings(tasks: Iterable[Task]) -> None:
-    """A ValueError that names the first run which is there and was made by presets that are others now.
+def check_settings(jobs: Iterable[Job]) -> None:
+    """Raise a ValueError that names the first existing run whose presets have changed since it was made.
 
-    What a run is called is what was asked for. Of the code that it meets the presets are what changes most.
+    A run's id covers only what was asked for. Of the code behind it, the presets change most often.
     """
-    for task in tasks:
-        if not rundir.is_run(task.path):
+    for job in jobs:
+        if not run_dir.is_run(job.path):
             continue
-        there = rundir.read_config(task.path / rundir.CONFIG)
-        for name, value in _config(task.run.spec).items():
+        there = run_dir.read_config(job.path / run_dir.CONFIG)
+        for name, value in _config(job.run.spec).items():
             if there.get(name) != value:
                 raise ValueError(
-                    f"'{task.path}' was made with {name} {there.get(name)!r}, which is {value!r} now: "
+                    f"'{job.path}' was made with {name} {there.get(name)!r}, which is {value!r} now: "
                     "remove it, or choose another directory"
                 )
 
 
 def _config(spec: RunSpec) -> dict[str, Any]:
-    return plain(configured(spec.agent, spec.preset, _env_spec(spec.env, spec.noise), spec.fields))
+    return plain_fields(configured(spec.agent, spec.preset, env_spec(spec.env, spec.noise), spec.fields))
 
 
-_env_spec = cache(spec_of)  # which makes an environment
+env_spec = cache(spec_of)  # which makes an environment
 
 
 class _Earlier(NamedTuple):
-    """What calls before this one took, and where they drew what."""
+    """The time that earlier calls took, and where they drew each run."""
 
     seconds: float = 0.0
     places: Places = frozenset()
 
 
-def _earlier(path: Path, name: str, scale: str) -> _Earlier:
-    """A ValueError where another figure lies, or another size of it."""
-    if not path.exists():
+def _earlier(out: Path, name: str, scale: str) -> _Earlier:
+    """Read earlier calls; raise a ValueError if the folder has another figure, or another size of it."""
+    there = figure_folder.read_asked(out)
+    if there is None:
         return _Earlier()
-    there = rundir.read_config(path)
+    path = out / figure_folder.FIGURE
     if (there.get("name"), there.get("scale")) != (name, scale):
-        raise ValueError(f"'{path}' is of another figure ({there.get('name')}, {there.get('scale')})")
+        raise ValueError(f"'{path}' belongs to another figure ({there.get('name')}, {there.get('scale')})")
     try:
         return _Earlier(float(there["seconds"]), places_of(there["panels"]))
     except (KeyError, TypeError, ValueError):
-        raise ValueError(f"'{path}' is no figure of ours") from None
+        raise ValueError(f"'{path}' is not a figure that sbeed wrote") from None

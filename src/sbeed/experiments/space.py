@@ -1,4 +1,4 @@
-"""What a search goes through: the paper's grids, or ranges and lists of values of any field."""
+"""The space of a search: the paper's grids, or ranges and lists of values of any field."""
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -16,7 +16,7 @@ Space: TypeAlias = Mapping[str, BaseDistribution]
 
 
 def paper_space(agent: str, preset: str, fits: Callable[[Mapping[str, Any]], bool]) -> Space:
-    """The paper's own grids: of the fields that the preset has, the values that fit its other settings."""
+    """The paper's grids of the fields that the preset has, reduced to the values that fit its other settings."""
     known = set(get_type_hints(config_of(agent, preset)))
     grids = {name: grid for name, grid in PAPER_GRIDS.items() if known.issuperset(TOGETHER.get(name, (name,)))}
     fitting = {name: [value for value in grid if fits(fields_of({name: value}))] for name, grid in grids.items()}
@@ -45,7 +45,7 @@ def _read_field(agent: str, preset: str, word: str) -> tuple[str, BaseDistributi
         with_fields(config(), {name: None})  # which says what names there are
     kind = kinds[name]
     if get_origin(kind) is tuple:
-        raise ValueError(f"{name}: holds several numbers at once, which cannot be searched")
+        raise ValueError(f"{name}: holds several numbers, which cannot be searched")
     some = [_value(config, name, text, kind) for text in ([low, high] if dots else values.split(","))]
     if not dots:
         return name, CategoricalDistribution(some)

@@ -1,4 +1,4 @@
-"""What is run, as data: runs with names of their own, and the figures that show them."""
+"""Runs and the figures that show them, as data."""
 
 import hashlib
 import json
@@ -7,16 +7,15 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple
 
-from sbeed.about import count
-from sbeed.agents.knobs import with_fields
+from sbeed.agents.knobs import whole_number, with_fields
 from sbeed.training.run import RunSpec
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run with its seed, or with several from it on, whose members train as one population.
+    """A run with one seed, or with several consecutive seeds that train as one population.
 
-    What it is names it: the same run has the same id, wherever it is asked for.
+    The id is a hash of the content: the same run has the same id in every figure.
     """
 
     spec: RunSpec
@@ -35,20 +34,20 @@ class Run:
 
 
 def describe(run: Run) -> dict[str, Any]:
-    """The run as JSON knows it."""
+    """The run as plain data for JSON."""
     changes = {name: list(value) if isinstance(value, tuple) else value for name, value in run.spec.fields.items()}
     return {**run.spec.as_dict(), "fields": changes, "seed": run.seed, "members": run.members}
 
 
 def read_run(found: Mapping[str, Any]) -> Run:
-    """The run that `describe` gave; a ValueError in one line if there is none. Nothing is made of it yet."""
+    """Invert `describe`; other data are a one-line ValueError. Nothing is constructed yet."""
     names = {field.name for field in fields(RunSpec)} - {"fields"}
     changes = found.get("fields")
     if not isinstance(changes, dict) or set(found) != {*names, "fields", "seed", "members"}:
-        raise ValueError("not a run of ours")
+        raise ValueError("not a run that sbeed wrote")
     changes = {name: tuple(value) if isinstance(value, list) else value for name, value in changes.items()}
     spec = with_fields(RunSpec("", fields=changes), {name: found[name] for name in names})
-    return Run(spec, count("seed", found["seed"], low=0), count("members", found["members"], low=1))
+    return Run(spec, whole_number("seed", found["seed"], low=0), whole_number("members", found["members"], low=1))
 
 
 class Curve(NamedTuple):
@@ -72,12 +71,16 @@ class Figure(NamedTuple):
     name: str
     title: str
     panels: tuple[Panel, ...]
+    first_seed: int = 0  # of each curve's runs; others than 0 for settings that were searched on those
+
+    def seeds(self, count: int) -> range:
+        return range(self.first_seed, self.first_seed + count)
 
 
 def panel_per_task(
     tasks: Collection[str], labels: Collection[str], curve: Callable[[str, str], Curve], over: Iterable[Axis]
 ) -> tuple[Panel, ...]:
-    """Over each axis a panel for every task, with `curve(task, label)` for every label."""
+    """One panel per axis and task, with `curve(task, label)` for every label."""
     return tuple(Panel(task, task, tuple(curve(task, label) for label in labels), x) for x in over for task in tasks)
 
 
@@ -92,7 +95,7 @@ def labels_in(figure: Figure) -> list[str]:
 
 
 def chosen(figure: Figure, names: Collection[str]) -> Figure:
-    """What these name: of tasks and panels the named ones, of curves likewise; all of a kind of which none is named."""
+    """Select the named tasks and panels, and the named curves; a kind of which none is named is kept whole."""
     places, labels = set(places_in(figure)) & set(names), set(labels_in(figure)) & set(names)
     panels = [
         panel._replace(curves=tuple(curve for curve in panel.curves if not labels or curve.label in labels))
@@ -103,7 +106,7 @@ def chosen(figure: Figure, names: Collection[str]) -> Figure:
 
 
 def trains_alone(spec: RunSpec) -> bool:
-    """Rounds are whole trajectories: in a population all would wait for the member whose take longest."""
+    """True if rounds are whole trajectories: in a population all members would wait for the slowest."""
     return spec.fields.get("trajectories_per_iteration") is not None
 
 
@@ -111,13 +114,13 @@ Holding = Callable[[RunSpec, int], Run]  # the run of a spec that has this seed;
 
 
 def arranged(figure: Figure, seeds: int, *, together: bool = False, done: Iterable[Run] = ()) -> Holding:
-    """Who has each seed of each curve: who has it already, else a run of its own.
+    """Assign a run to each seed of each curve: the finished run that has it, else a run of its own.
 
-    together: else one population with the others that are still to do, if they come one after the other.
+    together: unfinished seeds that are consecutive form one population instead.
     """
     holders = {Run(run.spec, seed).id: run for run in done for seed in run.seeds}
     for spec in (curve.spec for panel in figure.panels for curve in panel.curves):
-        left = [seed for seed in range(seeds) if Run(spec, seed).id not in holders]
+        left = [seed for seed in figure.seeds(seeds) if Run(spec, seed).id not in holders]
         if together and not trains_alone(spec) and left and left[-1] - left[0] + 1 == len(left):
             population = Run(spec, left[0], len(left))
             holders |= {Run(spec, seed).id: population for seed in left}
@@ -125,9 +128,9 @@ def arranged(figure: Figure, seeds: int, *, together: bool = False, done: Iterab
 
 
 def runs_of(figure: Figure, seeds: int, holding: Holding = Run) -> list[tuple[str, Run]]:
-    """Every run once, whoever shows it, with what to call it; the first seed of all curves comes first."""
+    """Every run once, with its title, even if several panels show it; the first seed of all curves comes first."""
     found: dict[str, tuple[str, Run]] = {}
-    for seed in range(seeds):
+    for seed in figure.seeds(seeds):
         for panel in figure.panels:
             place = panel.env if panel.name == panel.env else f"{panel.env} ({panel.name})"
             for curve in panel.curves:
@@ -147,7 +150,7 @@ def shown(figure: Figure, seeds: int, holding: Holding = Run) -> list[dict[str, 
             "runs": [
                 {"label": curve.label, "seed": seed, "id": holding(curve.spec, seed).id}
                 for curve in panel.curves
-                for seed in range(seeds)
+                for seed in figure.seeds(seeds)
             ],
         }
         for panel in figure.panels
@@ -162,7 +165,7 @@ def places_of(panels: Iterable[Mapping[str, Any]]) -> Places:
 
 
 def among(panels: Iterable[Mapping[str, Any]], places: Places) -> list[dict[str, Any]]:
-    """What is drawn in these places alone."""
+    """Keep only what is drawn in these places."""
     kept = ({**panel, "runs": [run for run in panel["runs"] if _place(panel, run) in places]} for panel in panels)
     return [panel for panel in kept if panel["runs"]]
 

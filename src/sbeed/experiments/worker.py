@@ -1,4 +1,4 @@
-"""One run from wherever it stands to its end: what every executor makes a `process` do."""
+"""Take one run to its end, from its start or its newest checkpoint; every executor does this in a `process`."""
 
 import json
 import shutil
@@ -10,25 +10,25 @@ from typing import Any, NamedTuple
 
 from gymnasium.error import Error as GymnasiumError
 
-from sbeed.about import read_task
+from sbeed.collect.actor import Unrepeatable
 from sbeed.envs.base import EnvironmentFault
+from sbeed.envs.task import read_task
 from sbeed.experiments.machine import machine_and_device
-from sbeed.experiments.results import RESULT
 from sbeed.experiments.spec import Run, describe, read_run
-from sbeed.recording import pursue, record
-from sbeed.training import rundir, tensors
-from sbeed.training.actors import Unrepeatable
-from sbeed.training.checkpoints import CHECKPOINTS, REPLAY
+from sbeed.reporting import figure_folder
+from sbeed.storage import run_dir, tensors
+from sbeed.storage.checkpoints import CHECKPOINTS, REPLAY
+from sbeed.storage.run_dir import RunDir
+from sbeed.storage.safe_write import write_file
 from sbeed.training.run import make_trainer
-from sbeed.training.rundir import RunDir
+from sbeed.training.session import go_on, record
 from sbeed.training.trainer import Trainer
 
-SPEC, PROGRESS = "spec.json", "progress"
 FAILED, STOPPED = 3, 143  # exit codes
 
 
 class Outcome(NamedTuple):
-    """How a worker ended. A run that diverged has ended rightly: it would diverge again."""
+    """How a worker ended. A diverged run counts as finished: it would diverge again."""
 
     # "done". "failed": the environment did. "refused": could not be made, read or written, and others may not either.
     # "died": killed, stopped or lost; the run can go on.
@@ -37,7 +37,7 @@ class Outcome(NamedTuple):
 
 
 def work(path: Path, run: Run) -> Outcome:
-    """Begin that run in its directory, or go on with it, and finish it."""
+    """Start or continue the run in its directory, and finish it."""
     try:
         diverged = _finish(path, run)
     except EnvironmentFault as error:
@@ -48,11 +48,10 @@ def work(path: Path, run: Run) -> Outcome:
         return Outcome("refused", _one_line(error))
     except RuntimeError as error:  # a process of its environments was killed, or the device had no memory left
         return Outcome("died", _one_line(error))
-    write_json(path / SPEC, describe(run))
-    write_json(path / RESULT, _result(path, run, diverged))
-    for place in (CHECKPOINTS, REPLAY):  # nobody goes on from them any more, and a replay is large
+    figure_folder.write_end(path, describe(run), _result(path, run, diverged))
+    for place in (CHECKPOINTS, REPLAY):  # nothing continues from them any more, and a replay is large
         shutil.rmtree(path / place, ignore_errors=True)
-    (path / PROGRESS).unlink(missing_ok=True)
+    figure_folder.forget_progress(path)
     return Outcome("done", diverged)
 
 
@@ -61,41 +60,41 @@ def _one_line(error: Exception) -> str:
 
 
 def _finish(path: Path, run: Run) -> str:
-    """What is wrong with it if it diverged."""
+    """Finish the run; returns the message of a run that diverged."""
     told = 0.0
 
     def hear(trainer: Trainer) -> None:
         nonlocal told
         if time.monotonic() - told > 1:
             told = time.monotonic()
-            (path / PROGRESS).write_text(str(trainer.step))
+            figure_folder.write_progress(path, trainer.step)
 
-    if not rundir.is_run(path):  # its last worker was killed while it was to say that the run had diverged at once
-        for name in (rundir.METRICS, SPEC, f".{SPEC}", f".{RESULT}"):
-            (path / name).unlink(missing_ok=True)
+    if not run_dir.is_run(path):  # its last worker was killed while it was to say that the run had diverged at once
+        figure_folder.forget_end(path)
     try:
         with RunDir(path, resume=True) as place:
             if place.goes_on:
-                pursue(place, env=run.spec.env, workers=_workers(run), on_progress=hear)
+                go_on(place, env=run.spec.env, workers=_workers(run), on_progress=hear)
             else:
                 task = read_task(run.spec.env, run.spec.noise)
-                with closing(make_trainer(run.spec, seeds=run.seeds, workers=_workers(run))) as trainer:
+                with closing(make_trainer(run.spec, task, seeds=run.seeds, workers=_workers(run))) as trainer:
                     record(place, run.spec, trainer, task, on_progress=hear)
     except FloatingPointError as error:
         path.mkdir(exist_ok=True)  # of one that has nothing to show nothing is left
-        (path / rundir.METRICS).touch()
+        if not (path / run_dir.METRICS).exists():
+            write_file(path / run_dir.METRICS, b"")
         return str(error)
     return ""
 
 
 def _workers(run: Run) -> int:
-    """A population's environments have processes of their own, for then its updates are quick and its steps are not."""
+    """Worker processes for a population's environments: its updates are quick and its steps are not."""
     return run.members if run.members > 1 else 0
 
 
 def _result(path: Path, run: Run, diverged: str) -> dict[str, Any]:
-    """lost: the seeds of members that diverged."""
-    rows = rundir.read_rows(path)
+    """The content of result.json.   diverged: the message of a run that diverged, else """ ""
+    rows = run_dir.read_rows(path)
     finals = {} if diverged else {row["seed"]: row["return"] for row in rows if row["final"]}
     return {
         "outcome": "diverged" if diverged else "finished",
@@ -109,15 +108,8 @@ def _result(path: Path, run: Run, diverged: str) -> dict[str, Any]:
     }
 
 
-def write_json(path: Path, found: Any) -> None:
-    """Whole or not at all."""
-    new = path.with_name(f".{path.name}")
-    new.write_text(json.dumps(found, indent=1) + "\n")
-    new.replace(path)
-
-
 def answer(path: Path) -> int:
-    """The run that stdin describes, in that directory; the exit code of its process."""
+    """Work on the run that stdin describes, in that directory; returns the exit code of the process."""
     outcome = work(path, read_run(json.load(sys.stdin)))
     if outcome.kind == "done":
         return 0

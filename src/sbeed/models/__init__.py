@@ -1,1 +1,1 @@
-"""What is learned: networks and policies, as Equinox modules."""
+"""Learned models: networks and policies, as Equinox modules."""

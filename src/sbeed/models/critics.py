@@ -25,7 +25,7 @@ class Critic(eqx.Module):
         key: Key,
         last_scale: float = 1.0,
     ):
-        """last_scale: factor on the output layer; a small one starts without an opinion on actions."""
+        """last_scale: factor on the output layer; a small one starts with nearly equal values of all actions."""
         sizes = (spec.observation_size + spec.action_size, *hidden, 1)
         make = partial(MLP, sizes, activation=activation, last_scale=last_scale)
         self.net = jax.vmap(lambda k: make(key=k))(jax.random.split(key, twins))

@@ -1,4 +1,4 @@
-"""Features that are drawn or given, never trained: what a linear policy is linear in."""
+"""Features of linear policies: drawn or given, never trained."""
 
 import abc
 import math
@@ -17,7 +17,7 @@ class Features(eqx.Module):
     @property
     @abc.abstractmethod
     def size(self) -> int:
-        """How many features there are, the constant included."""
+        """The number of features, the constant included."""
 
     @abc.abstractmethod
     def __call__(self, x: Array) -> Array:
@@ -32,7 +32,7 @@ class FourierFeatures(Features):
     """phi_i(x) = sin(directions_i x / bandwidth + phases_i) and a constant 1: the paper's RBF random features.
 
     directions ~ N(0, 1), phases ~ U(-pi, pi): the mean of phi_i(x) phi_i(y) is exp(-|x - y|^2 / (2 bandwidth^2)) / 2,
-    the RBF kernel. The bandwidth is 1 until somebody who has seen data sets it (`median_bandwidth`).
+    the RBF kernel. The bandwidth is 1 until it is set from data (`median_bandwidth`).
     """
 
     directions: Array  # [D, n]
@@ -83,7 +83,7 @@ def _with_constant(x: Array) -> Array:
 def sine(x: Array) -> Array:
     """sin x to 2e-7 for |x| < 1000, by a polynomial after x - n pi.
 
-    On a CPU XLA's own sine takes five to nine times as long, which is where a policy of 500 features spends its time.
+    On a CPU XLA's own sine takes five to nine times as long, and dominates the time of a policy of 500 features.
     """
     n = jnp.round(x * (1 / math.pi))
     # pi in two parts, the first with few binary digits: n times it is exact.
@@ -95,7 +95,7 @@ def sine(x: Array) -> Array:
 
 
 def median_bandwidth(x: Array, most: int = 1000) -> Array:
-    """The median distance between two points, of at most so many evenly spaced rows; 1 if most points coincide.
+    """The median distance between two points among at most `most` evenly spaced rows; 1 if most points coincide.
 
     Measure it on what the features will see: normalised observations, if they are normalised.   x: [N, n] -> []
     """

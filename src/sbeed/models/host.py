@@ -14,12 +14,12 @@ from sbeed.models import forward
 
 
 class HostPolicy(abc.ABC):
-    """What acts: a policy's copy in numpy, without its density. Leading axes of obs are batch axes."""
+    """A policy's copy in numpy, to act with, without its density. Leading axes of obs are batch axes."""
 
     __slots__ = ("actions", "outputs")
 
     def __init__(self, outputs: Callable[[np.ndarray], Any], actions: int):
-        """outputs: observations to what the distribution is made of. actions: dimensions, or number if discrete."""
+        """outputs: from observations to the distribution's parameters. actions: dimensions, or number if discrete."""
         self.outputs, self.actions = outputs, actions
 
     @abc.abstractmethod
@@ -27,7 +27,7 @@ class HostPolicy(abc.ABC):
         """A raw action: float32, or an integer if discrete."""
 
     def act(self, obs: np.ndarray, noise: Any, rng: np.random.Generator) -> tuple[Any, Any]:
-        """A draw, and the noise that the episode's next one is told of; 0 at its start. Most are told in vain."""
+        """A draw, and the noise to pass to the episode's next call, 0 at its start. Most policies ignore it."""
         return self.draw(obs, rng), noise
 
     @abc.abstractmethod
@@ -36,11 +36,11 @@ class HostPolicy(abc.ABC):
 
     @abc.abstractmethod
     def squash(self, action: Any) -> Any:
-        """What the environment receives of a raw action."""
+        """The action that the environment receives for a raw action."""
 
     @abc.abstractmethod
     def unsquash(self, action: Any) -> Any:
-        """The raw action of which the environment receives this one: for actions that no policy of ours drew."""
+        """Invert `squash`: the raw action for an action that another policy drew."""
 
     @abc.abstractmethod
     def explore(self, rng: np.random.Generator) -> Any:
@@ -77,7 +77,7 @@ class HostGaussian(HostPolicy):
 
 
 class HostCorrelated(HostGaussian):
-    """A Gaussian in [-1, 1] whose noise goes on from one action of an episode to the next."""
+    """A Gaussian in [-1, 1] whose noise is correlated from one action of an episode to the next."""
 
     __slots__ = ("persistence",)
 

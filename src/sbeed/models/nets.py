@@ -16,7 +16,7 @@ TALL = 1024  # rows from which on x^T g is worth a copy of x on a CPU
 
 @jax.custom_vjp
 def product(x: Array, W: Array) -> Array:
-    """x W, whose gradient x^T g in W a CPU takes of a transposed copy of x: XLA's own is three times as slow."""
+    """x W; on a CPU its gradient x^T g uses a transposed copy of x, three times as fast as XLA's own."""
     return x @ W
 
 
@@ -28,7 +28,7 @@ def _weight_gradient(x: Array, g: Array) -> Array:
 
 
 def _gradients(seen: tuple[Array, Array], g: Array) -> tuple[Array, Array]:
-    """Each as exact as what it is the gradient of, where those two differ."""
+    """The gradients, each in the precision of its primal, where those two differ."""
     x, W = seen
     return (g @ W.T).astype(x.dtype), _weight_gradient(x, g).astype(W.dtype)
 
@@ -37,7 +37,7 @@ product.defvjp(lambda x, W: (x @ W, (x, W)), _gradients)
 
 
 def _uniform(sizes: Sequence[int], last_scale: float, key: Key) -> tuple[list[Array], list[Array]]:
-    """All layers from one draw: to compile a generator for each of them takes seconds."""
+    """Draw all layers at once: compiling a generator for each of them takes seconds."""
     layers = list(pairwise(sizes))
     rows = jax.random.uniform(key, (sum((fan_in + 1) * out for fan_in, out in layers),), jnp.float32, -1, 1)
     weights, biases = [], []

@@ -1,4 +1,4 @@
-"""Running scales: of observations, and of the return that rewards add up to. Data, never trained."""
+"""Running scales of observations and of the discounted return. They are data, never trained."""
 
 import equinox as eqx
 import jax
@@ -19,7 +19,7 @@ class Normalizer(eqx.Module):
         self.count, self.mean, self.var = jnp.float32(0), jnp.zeros(size, jnp.float32), jnp.ones(size, jnp.float32)
 
     def update(self, x: Array, there: Array | None = None) -> "Normalizer":
-        """The same with the rows of x seen as well; there: which of them count, if not all.   x: [N, n], [N]
+        """Update the statistics by the rows of x.   there: mask of the rows that count, None for all.   x: [N, n], [N]
 
         Chan's merge of two samples: no sum of squares is kept, so a mean far from zero costs no digits.
         """
@@ -45,7 +45,7 @@ class Normalizer(eqx.Module):
 class ReturnScale(eqx.Module):
     """The standard deviation of G_t = r_t + gamma G_{t-1}, over all steps seen; G starts from 0 in every episode.
 
-    What a reward is divided by to bring V to the order of 1. It is not subtracted from: a shift would change the task.
+    Rewards are divided by it to bring V to the order of 1. No mean is subtracted: a shift would change the task.
     """
 
     seen: Normalizer  # of G, as rows of one number
@@ -55,7 +55,7 @@ class ReturnScale(eqx.Module):
         self.seen, self.open = Normalizer(1), jnp.float32(0)
 
     def update(self, reward: Array, last: Array, gamma: Scalar, there: Array | None = None) -> "ReturnScale":
-        """The same with consecutive steps of one path seen as well; there: which count, if not all.   each [N]"""
+        """Update by consecutive steps of one path.   there: mask of the steps that count, None for all.   each [N]"""
 
         def step(before: Array, now: tuple[Array, Array, Array]) -> tuple[Array, Array]:
             r, ends, counts = now

@@ -1,4 +1,4 @@
-"""Policies: what they draw, how likely it was, and what the environment gets of it.
+"""Policies: raw actions, their log-densities, and the actions that the environment receives.
 
 A policy draws a *raw* action, stores it and scores it; `squash` gives what the environment receives. For a squashed
 policy the raw action is the one before tanh, so that its density is exact even where tanh saturates.
@@ -80,7 +80,7 @@ class Finite(eqx.Module):
         return action, self.log_prob(action)
 
     def sample_after(self, noise: Array, key: Key) -> tuple[Array, Array]:
-        """A draw, which owes nothing to the one before it."""
+        """A draw, independent of the one before it."""
         return self.sample(key)[0], noise
 
     def log_prob(self, action: Array) -> Array:
@@ -102,7 +102,7 @@ class Policy(eqx.Module):
 
     @abc.abstractmethod
     def squash(self, action: Array) -> Array:
-        """What the environment, or a critic, receives of a raw action."""
+        """The action that the environment, or a critic, receives for a raw action."""
 
     @abc.abstractmethod
     def explore(self, obs: Array, key: Key) -> Array:
@@ -213,7 +213,7 @@ class NoisyMean(Policy):
     """a = tanh(mean(s)) + noise, cut to [-1, 1]: the mean of a Gaussian policy alone, explored around.
 
     The noise is Ornstein-Uhlenbeck's, n_t = (1 - theta) n_{t-1} + std N(0, 1), from 0 in every episode; white where
-    theta = 1. As a distribution it is what that settles to. The policy's own standard deviation plays no part.
+    theta = 1. Its `distribution` is that of the settled noise. The policy's own standard deviation plays no part.
     """
 
     policy: Gaussian | LinearGaussian
@@ -226,7 +226,7 @@ class NoisyMean(Policy):
         return Normal(mean, log_std, squashed=False, persistence=jnp.asarray(1 - self.theta, mean.dtype))
 
     def _settled_std(self) -> Array:
-        """Of n: its variance is (1 - theta)^2 times itself plus std^2."""
+        """The standard deviation to which n settles: its variance is (1 - theta)^2 times itself plus std^2."""
         return self.std / jnp.sqrt(1 - jnp.square(1 - self.theta))
 
     def squash(self, action: Array) -> Array:

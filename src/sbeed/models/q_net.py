@@ -55,7 +55,12 @@ class QNet(eqx.Module):
 
     def __call__(self, x: Array) -> Array:
         """By the running statistics, if any: a function of x alone.   [..., in] -> [..., out]"""
-        return forward.on_rows(lambda rows: self._output(self._hidden(rows, self._by_running)), x)
+        return forward.on_rows(lambda rows: self.with_features(rows)[0], x)
+
+    def with_features(self, x: Array) -> tuple[Array, Array]:
+        """The output and the last hidden layer.   [N, in] -> [N, out], [N, width]"""
+        hidden = self._hidden(x, self._by_running)
+        return self._output(hidden), hidden
 
     def joint(self, now: Array, after: Array) -> tuple[Array, Array, Array, Statistics]:
         """One pass over rows of (s, a) and of (s', a'), by the statistics of both together.
@@ -94,7 +99,7 @@ class QNet(eqx.Module):
         return hidden @ self.net.weights[-1] + self.net.biases[-1]
 
     def taking_in(self, met: Statistics) -> "QNet":
-        """The network with these statistics in its running ones."""
+        """Update the running statistics by these."""
         if not met.means:
             return self
         rate = jnp.maximum(STATISTICS_RATE, 1 / (self.passes + 1))
@@ -123,6 +128,15 @@ class ActionValues(eqx.Module):
         x = self.inputs(obs, action)
         values = jax.vmap(lambda net: net(x))(self.net)
         return values if self.discrete else values[..., 0]
+
+    @property
+    def joins_batches(self) -> bool:
+        """True if Q of a row depends on the other rows of its batch."""
+        return "batch" in self.net.norms
+
+    def with_features(self, x: Array) -> tuple[Array, Array]:
+        """Outputs and last hidden layers.   [N, in] -> [twins, N, out], [twins, N, width]"""
+        return jax.vmap(QNet.with_features, (0, None))(self.net, x)
 
     def joint(self, now: Array, after: Array) -> tuple[Array, Array, Array, Statistics]:
         """Both networks' joint pass: every result has a leading axis of twins."""

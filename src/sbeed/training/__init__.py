@@ -1,1 +1,1 @@
-"""From environments to curves: collecting, updating in lockstep, evaluating, runs and what they leave behind."""
+"""Learning in lockstep: the trainer, its loop, and a run in a directory of its own."""

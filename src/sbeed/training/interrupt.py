@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM in the middle of a run."""
+"""Handle Ctrl-C and SIGTERM during a run."""
 
 import signal
 import sys
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 class Terminated(SystemExit):
-    """SIGTERM came, and the run has ended in good order; the exit code is the one that shells give it."""
+    """SIGTERM arrived and the run has ended in order; the exit code is the one that shells use for it."""
 
     def __init__(self, kept: str):
         super().__init__(128 + signal.SIGTERM)
@@ -17,10 +17,10 @@ class Terminated(SystemExit):
 
 @contextmanager
 def interruptible(kept: str) -> Iterator[Callable[[], bool]]:
-    """Ctrl-C and SIGTERM are held back until the block's end: yields a function that says whether one came.
+    """Hold Ctrl-C and SIGTERM back until the block's end; yields a function that tells whether one came.
 
-    The second one is not. kept: what the KeyboardInterrupt, or the Terminated, says that is raised in the end. Where
-    such a signal means something else already, or this is not the main thread, nothing changes.
+    A second one is not held back. kept: the message of the KeyboardInterrupt, or the Terminated, raised at the end.
+    Nothing changes if the signal has another handler already, or outside of the main thread.
     """
     came: list[int] = []
 
@@ -29,7 +29,7 @@ def interruptible(kept: str) -> Iterator[Callable[[], bool]]:
             raise _exception(number, "nothing more was saved")
         came.append(number)
         again = "Ctrl-C again" if number == signal.SIGINT else "SIGTERM again"
-        print(f"stopping; {again} stops at once, and nothing is saved", file=sys.stderr)
+        print(f"stopping; {again} stops at once, without saving", file=sys.stderr)
 
     usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
     in_main = threading.current_thread() is threading.main_thread()

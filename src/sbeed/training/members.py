@@ -1,4 +1,4 @@
-"""The same program for every member of a population."""
+"""Run one program for every member of a population."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -15,7 +15,7 @@ MOST_THREADS = 16
 
 
 class Members:
-    """How M members' trees are held, and how a program of one member is run for all of them.
+    """Hold the trees of M members, and run a program of one member for all of them.
 
     `together`: trees are stacked and programs vmapped, one launch for all, which is what a GPU wants. Otherwise the
     same solo program runs for each member: XLA's batched products are slow on a CPU, and so each member's numbers equal
@@ -45,16 +45,16 @@ class Members:
 
     def run(
         self,
-        program: Callable[..., tuple],
+        program: Callable[..., Any],
         *held: Held,
         shared: tuple = (),
         donate: tuple[int, ...] = (),
         static: Mapping[str, Hashable] | None = None,
-    ) -> tuple[Held, ...]:
-        """program(*trees of one member, *shared, **static) -> a tuple of trees, for all members.
+    ) -> Any:
+        """program(*trees of one member, *shared, **static) for all members: a tree is Held, a tuple of trees a tuple.
 
-        One compilation per program, static arguments and shapes, whoever asks. donate: which of `held` give their
-        memory to the result.
+        There is one compilation per program, static arguments and shapes. donate: which of `held` give their memory to
+        the result.
         """
         call = _compiled(program, self.together, len(held), len(shared), donate, tuple((static or {}).items()))
         if self.together:
@@ -63,7 +63,8 @@ class Members:
         begun = call(*first, *shared)  # compiled once, before the others ask for it
         rest = [thread.submit(call, *trees, *shared) for thread, trees in zip(cycle(self._threads), others)]
         wait(rest)  # before one raises: no other may still be giving memory away
-        return tuple(list(parts) for parts in zip(begun, *(one.result() for one in rest)))
+        results = [begun, *(one.result() for one in rest)]
+        return tuple(list(parts) for parts in zip(*results)) if type(begun) is tuple else results
 
 
 def _stack(*leaves: Any) -> jax.Array:

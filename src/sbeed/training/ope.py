@@ -1,4 +1,4 @@
-"""What a policy is worth, told from data of others alone.
+"""Off-policy evaluation: estimate the value of a policy from data of other policies alone.
 
 Two estimates of J = E[sum_t gamma^t r_t] over the data's first states. *Fitted*: a Q is fitted to
 r + gamma E_{a'~pi}[Q(s', a')] and averaged over first states; its error is Q's, which no interval of the data knows.
@@ -15,7 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from sbeed.agents.players import cloned, follow, make_policy, optimizer, stepped
+from sbeed.agents.shared.policies import cloned, make_policy
+from sbeed.agents.shared.steps import follow, optimizer, stepped
 from sbeed.data.dataset import Dataset
 from sbeed.models.nets import MLP
 from sbeed.models.policies import Finite, Policy
@@ -29,7 +30,7 @@ THIN = 0.05  # share of the data that must carry a step's weights, and least pie
 LEAST_PIECES = 10
 
 
-class Estimate(NamedTuple):
+class ValueEstimate(NamedTuple):
     """Discounted values over the data's first states; each interval holds 95% of the bootstrap."""
 
     fitted: float
@@ -43,7 +44,7 @@ class Estimate(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What the equations need of every transition of the path.   All [N]"""
+    """The quantities that the equations need, for every transition of the path.   All [N]"""
 
     q: Array
     v: Array
@@ -51,7 +52,9 @@ class Told(NamedTuple):
     log_ratio: Array  # log pi / pi_b of the action taken
 
 
-def estimate_value(policy: Policy, dataset: Dataset, *, gamma: float, updates: int = 20_000, seed: int = 0) -> Estimate:
+def estimate_value(
+    policy: Policy, dataset: Dataset, *, gamma: float, updates: int = 20_000, seed: int = 0
+) -> ValueEstimate:
     """policy: with its normaliser, as it acts."""
     data = dataset.transitions()
     raw = policy.on_host().unsquash(data.action)
@@ -72,7 +75,7 @@ def estimate_value(policy: Policy, dataset: Dataset, *, gamma: float, updates: i
     robust = partial(doubly_robust, gamma=gamma)
     half = effective(log_w[:, min(horizon // 6, log_w.shape[1] - 1)])  # 1 / (2 (1 - gamma)) steps
     coverage = effective(told.log_ratio) / len(dataset)
-    return Estimate(
+    return ValueEstimate(
         float(begin.mean()),
         _interval(begin[draws].mean(1)),
         robust(begin, log_w, correction),
@@ -133,7 +136,7 @@ def _warning(coverage: float, half: float) -> str | None:
 
 @eqx.filter_jit
 def _tell(policy: Policy, rows: Transition, gamma: Scalar, key: Key, *, spec: EnvSpec, updates: int) -> Told:
-    """Fit Q to pi and the clone to the data, and ask both along the path."""
+    """Fit Q to pi and the clone to the data, and evaluate both along the path."""
     k_net, k_fit, k_clone, k_look = jax.random.split(key, 4)
     discrete = spec.action_kind == "discrete"
     mean, std = rows.obs.mean(0), rows.obs.std(0) + 1e-6
@@ -194,5 +197,5 @@ def _tell(policy: Policy, rows: Transition, gamma: Scalar, key: Key, *, spec: En
 
 
 def _squashes(policy: Any) -> bool:
-    """Whether raw actions are before a tanh, as the clone's must then be too."""
+    """True if the policy's raw actions are before a tanh; the clone's must then be too."""
     return bool(getattr(getattr(policy, "policy", policy), "squashed", False))

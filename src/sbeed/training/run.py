@@ -1,36 +1,22 @@
-"""A run as data: what to train, and the rows that come of it."""
+"""A run as data: its settings, its trainer, and functions that train it to the end."""
 
 import itertools
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
 from sbeed.agents.registry import configured, find
 from sbeed.data.dataset import Dataset
-from sbeed.training.sources import spec_of
-from sbeed.training.threads import lapack_on_one_thread
+from sbeed.envs.task import Task, spec_of
+from sbeed.storage.run_dir import Row
+from sbeed.training.loop import OnProgress, OnRows, ignore, run_loop
 from sbeed.training.trainer import Trainer, Variant
-
-# env, seed, the member's own fields, step, iteration, final, return, return_std, length, train_return, the update's
-# metrics, seconds and where they went. What ends in "seconds" is a clock; all else is the same whenever the run is.
-# Where a run went on with new episodes (recording), restarts: how often.
-Row = dict[str, Any]
-OnRows = Callable[[list[Row]], None]
-OnProgress = Callable[[Trainer], bool | None]
-OnCheckpoint = Callable[[float], None]  # seconds that the run has taken
-
-
-def ignore(news: Any) -> None:
-    """For who does not want to hear of it."""
 
 
 @dataclass(frozen=True)
 class RunSpec:
-    """What one run, or a population of them, is."""
+    """The settings of one run, or of a population of runs."""
 
     env: str  # with `data`, where to evaluate; empty for nowhere
     agent: str = "sbeed"
@@ -53,15 +39,16 @@ class RunSpec:
 
 def make_trainer(
     spec: RunSpec,
+    task: Task | None = None,
     *,
     seeds: Sequence[int] = (0,),
     variants: Sequence[Variant] | None = None,
     workers: int = 0,
     dataset: Dataset | None = None,
 ) -> Trainer:
-    """Everything that can be wrong with a run is a ValueError here, before anything is written or started.
+    """Make the trainer of a run; whatever is wrong with the run is a ValueError here, before anything is written.
 
-    dataset: the one that the run learns from, if it learns from one.
+    task: the description of its environment, if it exists already. dataset: the one that the run learns from, if any.
     """
     for name in ("steps", "evaluate_every", "episodes", "final_episodes"):
         if getattr(spec, name) < 1:
@@ -75,96 +62,15 @@ def make_trainer(
         if spec.data not in (None, trainer.data):
             raise ValueError(f"data: the run learns from the dataset {spec.data}, this is {trainer.data}")
         return trainer
-    config = configured(spec.agent, spec.preset, spec_of(spec.env, spec.noise), spec.fields)
-    return Trainer(agent, spec.env, config, seeds=seeds, variants=variants, workers=workers, noise=spec.noise)
+    seen = task.spec if task is not None else spec_of(spec.env, spec.noise)
+    config = configured(spec.agent, spec.preset, seen, spec.fields)
+    made: dict[str, Any] = {"seeds": seeds, "variants": variants, "workers": workers, "noise": spec.noise, "spec": seen}
+    return Trainer(agent, spec.env, config, **made)
 
 
 def in_rounds(updates: int, config: Any) -> int:
-    """The fewest updates, but no fewer than these, that are whole rounds."""
+    """Round a number of updates up to whole rounds."""
     return -(-updates // config.updates_per_iteration) * config.updates_per_iteration
-
-
-def follow(
-    trainer: Trainer,
-    steps: int,
-    *,
-    evaluate_every: int | None = 20_000,
-    episodes: int = 5,
-    final_episodes: int = 20,
-    checkpoint_every: int | None = None,
-    on_rows: OnRows = ignore,
-    on_checkpoint: OnCheckpoint = ignore,
-    on_progress: OnProgress = ignore,
-    seconds: float = 0.0,
-) -> list[Row]:
-    """Let a trainer take `steps` more steps, exactly; one row per member and evaluation, the last ones `final`.
-
-    evaluate_every: None for no evaluations and no rows, not even at the end. checkpoint_every: None for no checkpoints;
-    else the last is made before the final rows, so that a run killed while it makes them can still make them.
-    on_progress hears of every iteration and ends the run by answering False. seconds: that the run has taken before.
-    Members that diverged while others go on give no more rows.
-    """
-    start, goal = time.perf_counter(), trainer.step + steps
-    rows: list[Row] = []
-
-    def look(episodes: int, final: bool) -> None:
-        some = _rows(trainer, episodes, start - seconds, final)
-        rows.extend(some)
-        on_rows(some)
-
-    stopped = False
-    with lapack_on_one_thread():
-        while trainer.step < goal and not stopped:
-            before = trainer.step
-            trainer.advance(goal - before)
-            stopped = on_progress(trainer) is False
-            # A run that goes on after it was stopped has these rows too.
-            if trainer.step < goal and _passes(evaluate_every, before, trainer.step):
-                look(episodes, final=False)
-            now_or_never = stopped or trainer.step >= goal
-            if checkpoint_every and (now_or_never or _passes(checkpoint_every, before, trainer.step)):
-                on_checkpoint(time.perf_counter() - start + seconds)
-        if evaluate_every:
-            look(final_episodes, final=True)
-    return rows
-
-
-def _passes(every: int | None, before: int, now: int) -> bool:
-    """Whether a multiple of `every` lies in (before, now]."""
-    return before // every != now // every if every else False
-
-
-def _rows(trainer: Trainer, episodes: int, start: float, final: bool) -> list[Row]:
-    iteration = trainer.iteration
-    played: dict[str, np.ndarray] = {}
-    if trainer.plays:
-        scores = trainer.evaluate(episodes)
-        played = {
-            "return": scores.returns.mean(1),
-            "return_std": scores.returns.std(1),
-            "length": scores.lengths.mean(1),
-        }
-    spent = {f"{part}_seconds": seconds for part, seconds in trainer.seconds.items()}
-    columns: dict[str, Any] = {
-        **played,
-        "train_return": [np.mean(some) if some else None for some in trainer.recent],
-        **trainer.metrics,
-    }
-    return [
-        {
-            "env": trainer.spec.name,
-            "seed": seed,
-            **variant,
-            "step": trainer.step,
-            "iteration": iteration,
-            "final": final,
-            **{name: None if column[i] is None else float(column[i]) for name, column in columns.items()},
-            "seconds": time.perf_counter() - start,
-            **spent,
-        }
-        for i, (seed, variant) in enumerate(zip(trainer.seeds, trainer.variants))
-        if i not in trainer.diverged
-    ]
 
 
 def train(
@@ -176,10 +82,10 @@ def train(
     on_rows: OnRows = ignore,
     on_progress: OnProgress = ignore,
 ) -> list[Row]:
-    """A whole run, one member per seed."""
+    """Train one agent per seed to the end of the run; returns all rows."""
     trainer = make_trainer(spec, seeds=seeds, variants=variants, workers=workers)
     try:
-        return follow(
+        return run_loop(
             trainer,
             spec.steps,
             evaluate_every=spec.evaluate_every,
@@ -200,7 +106,7 @@ def train_population(
     on_rows: OnRows = ignore,
     **values: Sequence[float],
 ) -> list[Row]:
-    """Every combination of the given values of float fields, with every seed, as one population.
+    """Train every combination of the given values of float fields, with every seed, as one population.
 
     train_population(RunSpec("Hopper-v5"), seeds=5, lam=[0.01, 0.1], eta=[0.0, 0.1, 1.0]) trains 30 members.
     """

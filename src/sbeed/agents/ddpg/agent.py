@@ -7,13 +7,13 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from sbeed.agents import scales
 from sbeed.agents.base import Agent
 from sbeed.agents.ddpg import equations
 from sbeed.agents.ddpg.config import DDPGConfig
 from sbeed.agents.ddpg.learner import Learner, actor, check, init, noisy, prepare
 from sbeed.agents.ddpg.presets import PRESETS
-from sbeed.agents.players import follow, optimizer, stepped
+from sbeed.agents.shared import running_scales
+from sbeed.agents.shared.steps import follow, optimizer, stepped
 from sbeed.data.replay import Replay, sample
 from sbeed.models.critics import Critic
 from sbeed.models.policies import Gaussian, LinearGaussian
@@ -24,13 +24,13 @@ Metrics = dict[str, Array]
 
 def iterate(config: DDPGConfig, spec: EnvSpec, state: Learner, replay: Replay, key: Key) -> tuple[Learner, Metrics]:
     """`updates_per_iteration` updates in one program; metrics are means."""
-    moved = scales.observe(config, state.scales, replay)
-    pi, pi_slow = scales.carried(config, state.scales, moved, (state.pi, state.pi_slow), replay)
+    moved = running_scales.observe(config, state.scales, replay)
+    pi, pi_slow = running_scales.carried(config, state.scales, moved, (state.pi, state.pi_slow), replay)
     state = state._replace(scales=moved, pi=pi, pi_slow=pi_slow)
 
     def one(state: Learner, k: Key) -> tuple[Learner, Metrics]:
         batch = jax.tree.map(lambda x: x[:, 0], sample(replay, k, config.batch_size, 1))
-        return update(config, state, scales.scaled(config, state.scales, batch))
+        return update(config, state, running_scales.scaled(config, state.scales, batch))
 
     state, metrics = jax.lax.scan(one, state, jax.random.split(key, config.updates_per_iteration))
     return state._replace(iteration=state.iteration + 1), jax.tree.map(jnp.mean, metrics)
@@ -45,7 +45,7 @@ def update(config: DDPGConfig, state: Learner, batch: Transition) -> tuple[Learn
 
 
 def step_Q(config: DDPGConfig, state: Learner, batch: Transition) -> tuple[Learner, Metrics]:
-    """The critic's step towards what its slow copy says of the slow policy's next action."""
+    """Step the critic towards the slow critic's value of the slow policy's next action."""
     q_next = value(state.Q_slow, batch.next_obs, noisy(config, state.pi_slow).mode(batch.next_obs))
     target = equations.Q_target(batch.reward, q_next, batch.terminated, gamma=config.gamma)
 
@@ -65,7 +65,7 @@ def step_Q(config: DDPGConfig, state: Learner, batch: Transition) -> tuple[Learn
 
 
 def step_pi(config: DDPGConfig, state: Learner, obs: Array) -> tuple[Learner, Metrics]:
-    """pi's step through the critic."""
+    """Step pi up the critic's gradient."""
 
     def loss(pi: Gaussian | LinearGaussian) -> tuple[Array, Array]:
         action = noisy(config, pi).mode(obs)
@@ -81,7 +81,7 @@ def value(Q: Critic, obs: Array, action: Array) -> Array:
 
 
 def _step(state: Learner, name: str, g: Any, step_size: Scalar) -> tuple[Any, optax.OptState]:
-    """One player's new parameters and its optimiser's new state."""
+    """Take one player's optimiser step; returns its new parameters and the optimiser's new state."""
     return stepped(optimizer("adam", step_size), getattr(state, name), state.opt[name], g)
 
 

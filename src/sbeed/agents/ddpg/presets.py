@@ -1,4 +1,4 @@
-"""The settings with names: what the paper compared SBEED with, and what we recommend."""
+"""The presets: the setting of the paper's comparison, and the one we recommend."""
 
 from collections.abc import Callable
 

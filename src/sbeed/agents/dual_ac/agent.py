@@ -10,14 +10,14 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from sbeed.agents import baseline, rounds, scales
-from sbeed.agents.base import Agent
-from sbeed.agents.baseline import Baseline, LinearV, value
+from sbeed.agents.base import Agent, traced_floats
 from sbeed.agents.dual_ac import equations
 from sbeed.agents.dual_ac.config import DualACConfig
 from sbeed.agents.dual_ac.presets import PRESETS
-from sbeed.agents.players import kl_step, traced_floats
-from sbeed.agents.scales import Scales
+from sbeed.agents.shared import baseline, on_policy, running_scales
+from sbeed.agents.shared.baseline import Baseline, LinearV, value
+from sbeed.agents.shared.running_scales import Scales
+from sbeed.agents.shared.steps import kl_step
 from sbeed.data.replay import Replay, newest
 from sbeed.models.policies import Policy
 from sbeed.ops.weighted import explained_variance, mean, standardized
@@ -29,7 +29,7 @@ traced_floats(DualACConfig)
 
 
 class Learner(NamedTuple):
-    """Everything that learning changes."""
+    """All that learning changes."""
 
     pi: Policy
     V: Baseline
@@ -41,22 +41,22 @@ class Learner(NamedTuple):
 
 def init(config: DualACConfig, spec: EnvSpec, key: Key) -> Learner:
     k_pi, k_V, k_alpha = jax.random.split(key, 3)
-    pi = rounds.new_policy(config, spec, k_pi)
+    pi = on_policy.new_policy(config, spec, k_pi)
     V, opt = baseline.init(config, spec, k_V)
     alpha = baseline.linear(config, spec, k_alpha)
-    return Learner(pi, V, opt, alpha, scales.init(spec.observation_size), jnp.zeros((), jnp.int32))
+    return Learner(pi, V, opt, alpha, running_scales.init(spec.observation_size), jnp.zeros((), jnp.int32))
 
 
 def prepare(config: DualACConfig, spec: EnvSpec, state: Learner, replay: Replay, key: Key) -> Learner:
-    known, (pi, V, alpha) = rounds.begin(config, state.scales, (state.pi, state.V, state.alpha), replay)
+    known, (pi, V, alpha) = on_policy.begin(config, state.scales, (state.pi, state.V, state.alpha), replay)
     return state._replace(pi=pi, V=V, alpha=alpha, scales=known)
 
 
 def iterate(config: DualACConfig, spec: EnvSpec, state: Learner, replay: Replay, key: Key) -> tuple[Learner, Metrics]:
-    """V's minimum for the alpha and pi of the round; then both of these take a step; then the scales."""
-    data = scales.scaled(config, state.scales, newest(replay, replay.capacity))
-    # What stands in comes first and has no mass: nothing of it arrives anywhere.
-    counted = rounds.counted(replay)
+    """Minimise over V for the alpha and pi of the round; then step both of these; then update the scales."""
+    data = running_scales.scaled(config, state.scales, newest(replay, replay.capacity))
+    # Padding rows come first and have no mass, so they change nothing.
+    counted = on_policy.counted(replay)
     weight = counted / replay.size.astype(jnp.float32)
     ratio = equations.ratio_of(value(state.alpha, data.obs), weight)
     passing = equations.along(ratio, data.last, gamma=config.gamma, k=config.k)
@@ -73,7 +73,7 @@ def iterate(config: DualACConfig, spec: EnvSpec, state: Learner, replay: Replay,
     advantage = equations.advantages(*known, passing, gamma=config.gamma, k=config.k)
     pi, metrics = step_pi(config, state.pi, data, standardized(advantage, weight), weight, replay.size)
 
-    moved, (pi, V, alpha) = rounds.end(config, state.scales, (pi, V, alpha), replay)
+    moved, (pi, V, alpha) = on_policy.end(config, state.scales, (pi, V, alpha), replay)
     metrics |= {
         "V": mean(v, weight),
         "path_error": mean((path - v) ** 2, weight),
@@ -103,15 +103,15 @@ def step_pi(
         return -mean(advantage * new.log_prob(data.obs, data.action), weight)
 
     g = eqx.filter_grad(loss)(pi)
-    states = rounds.spread(data.obs, size)
+    states = on_policy.spread(data.obs, size)
     new = kl_step(pi, states, g, step_size=jnp.inf, kl_radius=config.kl_radius, ridge=config.fisher_ridge)
     entropy = -mean(pi.log_prob(data.obs, data.action), weight)
     return new, {"kl": mean(pi.kl(new, data.obs), weight), "entropy": entropy}
 
 
 def actor(config: DualACConfig, state: Learner) -> Policy:
-    """Who collects, and who is evaluated: pi, on observations normalised as it is used to."""
-    return scales.acting(config, state.scales, state.pi)
+    """The policy that collects data and is evaluated: pi with its normaliser."""
+    return running_scales.acting(config, state.scales, state.pi)
 
 
-DUAL_AC = Agent("dual_ac", PRESETS, rounds.check, init, prepare, iterate, actor, actor)
+DUAL_AC = Agent("dual_ac", PRESETS, on_policy.check, init, prepare, iterate, actor, actor)

@@ -6,13 +6,26 @@ Floats may be traced, so that members of a population may differ in them; all ot
 from dataclasses import dataclass
 
 from sbeed.agents.knobs import knob
-from sbeed.agents.round_config import RoundConfig
+from sbeed.agents.shared.on_policy_config import RoundConfig
 
 
 @dataclass(frozen=True)
 class DualACConfig(RoundConfig):
-    k: int = knob(10, "steps of a path after its first: 0 is the one-step Lagrangian", low=0, paper="not said")
-    eta_V: float = knob(  # noqa: N815  the paper's name
-        10.0, "weight of the path regularisation, in units of 1 / V", low=0, open=True, paper="not said"
+    k: int = knob(
+        10,
+        "steps of a path after its first one; 0 is the one-step Lagrangian; more add variance",
+        low=0,
+        paper="not said",
     )
-    alpha_step_size: float = knob(0.01, "of log alpha along delta; 0 holds alpha at the states visited", low=0)
+    eta_V: float = knob(  # noqa: N815  the paper's name
+        10.0,
+        "weight of the path regularisation, in units of 1 / V; larger holds V nearer to the returns of the path",
+        low=0,
+        open=True,
+        paper="not said",
+    )
+    alpha_step_size: float = knob(
+        0.01,
+        "step size of log alpha along delta; larger weighs states more unevenly; 0 keeps alpha at the states visited",
+        low=0,
+    )

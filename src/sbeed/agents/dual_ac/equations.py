@@ -17,7 +17,7 @@ from sbeed.types import Array, Scalar
 
 
 def value_beyond(v_next: Array, terminated: Array) -> Array:
-    """V of what follows a last step: 0 after a termination; after a time limit, or where the data end, V as it was."""
+    """V after a last step: 0 after a termination; at a time limit or the end of the data, V from before the round."""
     return jnp.where(terminated, 0, v_next)
 
 
@@ -39,7 +39,7 @@ def delta(r: Array, v: Array, beyond: Array, last: Array, *, gamma: Scalar, k: i
 
 
 def _steps(r: Array, beyond: Array, last: Array, gamma: Scalar) -> Affine:
-    """Each step as the map from the value after it to the value before it; a last one knows the value after it."""
+    """Each step as the map from the value after it to the value before it; a last step holds its own."""
     last = last.at[..., -1].set(True)
     return Affine(r + gamma * jnp.where(last, beyond, 0), jnp.where(last, 0, gamma).astype(r.dtype))
 

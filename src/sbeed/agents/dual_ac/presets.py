@@ -1,9 +1,9 @@
-"""The settings with names: what the SBEED paper compared with, and what we recommend."""
+"""The presets: the setting of the SBEED paper's comparison, and the one we recommend."""
 
 from collections.abc import Callable
 
 from sbeed.agents.dual_ac.config import DualACConfig
-from sbeed.agents.rounds import paper_setting
+from sbeed.agents.shared.on_policy import paper_setting
 from sbeed.types import EnvSpec
 
 
@@ -12,7 +12,7 @@ def default(spec: EnvSpec) -> DualACConfig:
 
 
 def paper(spec: EnvSpec) -> DualACConfig:
-    """The SBEED paper's comparison: the policy that SBEED has there, in rounds of whole trajectories."""
+    """The setting of the SBEED paper's comparison: SBEED's own policy there, in rounds of whole trajectories."""
     return DualACConfig(**paper_setting(spec))
 
 

@@ -3,6 +3,7 @@
 One pass over (s, a) and (s', a') evaluates Q and nu; from there on there are arrays, and `equations` has the maths.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -10,9 +11,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from sbeed.agents import scales
 from sbeed.agents.base import Agent
-from sbeed.agents.players import follow, stepped
 from sbeed.agents.q_sbeed import dual as duals
 from sbeed.agents.q_sbeed import equations
 from sbeed.agents.q_sbeed.config import QConfig
@@ -29,30 +28,41 @@ from sbeed.agents.q_sbeed.learner import (
 )
 from sbeed.agents.q_sbeed.presets import PRESETS
 from sbeed.agents.sbeed.equations import L_eta, value_bound
+from sbeed.agents.shared import running_scales as scales
+from sbeed.agents.shared.steps import follow, stepped
 from sbeed.data.replay import Replay, sample
 from sbeed.models.policies import Policy
 from sbeed.models.q_net import ActionValues, Statistics
 from sbeed.types import Array, EnvSpec, Key, Scalar, Transition
 
 Metrics = dict[str, Array]
+PRODUCTS_RATE = 0.01  # of the running products that give the angle between a step and the gradient
 
 
 class Next(NamedTuple):
-    """What stands for pi at the states reached: drawn before Q is differentiated, for by the envelope it is held."""
+    """Samples of pi at the states reached, drawn before Q is differentiated: the envelope theorem holds them fixed."""
 
     action: Array | None  # a' as the environment gets it [B, k, A]; None where actions are discrete
     relative: Array | None  # log pi(a'|s') less the prior's, or if discrete the prior's log-probabilities, if any
     bound: Scalar  # on |V|
 
 
-class Errors(NamedTuple):
-    """The arrays of a batch, for each twin."""
+class Values(NamedTuple):
+    """Q at the states and actions of the paths, and V at the states reached: the outputs of Q that L_eta uses."""
 
-    error: Array  # delta - Q(s, a) of every start of every path: [twins, B k]
-    q: Array  # Q(s, a): [twins, B k]
+    q: Array  # Q(s, a): [twins, B, k]
     v_next: Array  # V(s'), of the smaller twin: [B, k]
+
+
+class Looked(NamedTuple):
+    """Side results of a pass of Q: its dual's inputs and the statistics of its batch norm."""
+
     seen: duals.Seen
     statistics: Statistics
+
+
+# From cotangents of `Values`, either of which may be absent, to a gradient of Q's parameters.
+Pull = Callable[[Array | None, Array | None], ActionValues]
 
 
 # ------------------------------------------------------------------------------------------------- one round
@@ -105,28 +115,26 @@ def update_Q(config: QConfig, spec: EnvSpec, state: Learner, batch: Transition, 
     state = state._replace(largest_reward=largest)
     after = draw_next(config, spec, state, batch, key)
 
-    def loss(q: ActionValues) -> tuple[Array, Errors]:
-        found = errors(config, state, q, batch, after)
-        held = jax.lax.stop_gradient(found)
-        rho = held.q + duals.nu(state.dual, held.seen)
-        return objective(config, found, rho), held
-
-    g, found = eqx.filter_grad(loss, has_aux=True)(state.Q)
+    values, looked, pull = linearized(config, state, batch, after)
+    error = errors(config, batch, values)
+    g, products, share = gradient(config, state, batch, values, duals.nu(state.dual, looked.seen), pull)
     q, opt = stepped(_adam(config, config.Q_step_size), state.Q, state.opt["Q"], g)
-    q = q.map(lambda net, met: net.taking_in(met), found.statistics)
-    dual, dual_opt = duals.fitted(config, state.dual, state.opt["dual"], found.seen, found.error)
+    q = q.map(lambda net, met: net.taking_in(met), looked.statistics)
+    dual, dual_opt = duals.fitted(config, state.dual, state.opt["dual"], looked.seen, error)
     state = state._replace(
         Q=q,
         Q_slow=None if state.Q_slow is None else follow(state.Q_slow, q, config.slow_rate),
         dual=dual,
+        products=products,
         opt={**state.opt, "Q": opt, "dual": dual_opt},
     )
-    td2 = jnp.mean(found.error**2)
-    left = jnp.mean((found.error - duals.nu(dual, found.seen)) ** 2)
+    td2 = jnp.mean(error**2)
+    left = jnp.mean((error - duals.nu(dual, looked.seen)) ** 2)
     metrics = {
-        "V": jnp.mean(found.v_next),
-        "V_largest": jnp.max(jnp.abs(found.v_next)),
+        "V": jnp.mean(values.v_next),
+        "V_largest": jnp.max(jnp.abs(values.v_next)),
         "reward_largest": largest,
+        "backward": share,
         "td2": td2,
         "explained": 1 - left / jnp.maximum(td2, 1e-12),
     }
@@ -134,7 +142,7 @@ def update_Q(config: QConfig, spec: EnvSpec, state: Learner, batch: Transition, 
 
 
 def draw_next(config: QConfig, spec: EnvSpec, state: Learner, batch: Transition, key: Key) -> Next:
-    """pi's actions at the states reached, and what V counts of them besides Q."""
+    """Draw pi's actions at the states reached, with the terms of V that do not depend on Q."""
     bound = value_bound(
         state.largest_reward, most_entropy(config, spec), gamma=config.gamma, lam=jnp.exp(state.log_lam)
     )
@@ -146,45 +154,97 @@ def draw_next(config: QConfig, spec: EnvSpec, state: Learner, batch: Transition,
     return Next(state.pi.squash(raw), log_pi, bound)
 
 
-def errors(config: QConfig, state: Learner, q: ActionValues, batch: Transition, after: Next) -> Errors:
+def linearized(config: QConfig, state: Learner, batch: Transition, after: Next) -> tuple[Values, Looked, Pull]:
     """Evaluate Q once at every state of the paths. Networks end here.   batch: [B, k, ...]"""
-    action = None if after.action is None else _squashed(state, batch.action)
-    now = _rows(q.inputs(batch.obs, action))
-    then = _rows(q.inputs(batch.next_obs, after.action))
-    q_now, q_next, phi, statistics = q.joint(now, then)
-    shape = (q_now.shape[0], *batch.reward.shape)
-    index = batch.action.astype(int) if after.action is None else jnp.zeros_like(batch.reward, int)
-    q_now = jnp.take_along_axis(q_now.reshape(*shape, -1), index[None, ..., None], axis=-1)[..., 0]
-    v_next = _value(state, after, q_next.reshape(*shape, -1))
-    if state.Q_slow is not None:  # its value, with the gradient of Q's own
-        of_slow = state.Q_slow.joint(now, then)[1]
-        slow = _value(state, after, of_slow.reshape(*shape, -1))
-        v_next = v_next + jax.lax.stop_gradient(slow - v_next)
-    v_next = jnp.clip(v_next, -after.bound, after.bound)
-    td = equations.td_error(batch.reward, v_next, q_now, batch.terminated, gamma=config.gamma)
+    now, then, index = _inputs(state, batch, after)
+    seen = lambda phi: duals.Seen(phi, now, index.ravel() if after.action is None else None)
+    if not state.Q.joins_batches:
+
+        def here(q: ActionValues) -> tuple[Array, Array]:
+            out, phi = q.with_features(now)
+            return _taken(out, index), phi
+
+        there = lambda q: _bootstrapped(state, after, index.shape, q.with_features(then)[0])
+        of_q, pull_q, phi = eqx.filter_vjp(here, state.Q, has_aux=True)
+        v_next, pull_v = eqx.filter_vjp(there, state.Q)
+
+        def pull(q: Array | None, v: Array | None) -> ActionValues:
+            parts = [f(x)[0] for f, x in ((pull_q, q), (pull_v, v)) if x is not None]
+            return jax.tree.map(lambda *g: sum(g), *parts)
+
+        if state.Q_slow is not None:  # its value, with the gradient of Q's own
+            v_next = there(state.Q_slow)
+        return Values(of_q, v_next), Looked(seen(phi), Statistics([], [])), pull
+
+    def both(q: ActionValues) -> tuple[Values, Looked]:
+        out, out_next, phi, statistics = q.joint(now, then)
+        v_next = _bootstrapped(state, after, index.shape, out_next)
+        return Values(_taken(out, index), v_next), Looked(seen(phi), statistics)
+
+    values, pull_both, looked = eqx.filter_vjp(both, state.Q, has_aux=True)
+    absent = jax.tree.map(jnp.zeros_like, values)
+    if state.Q_slow is not None:
+        values = values._replace(v_next=both(state.Q_slow)[0].v_next)
+    return (
+        values,
+        looked,
+        lambda q, v: pull_both(Values(absent.q if q is None else q, absent.v_next if v is None else v))[0],
+    )
+
+
+def errors(config: QConfig, batch: Transition, values: Values) -> Array:
+    """delta - Q(s, a) of every start of every path, for each twin.   [twins, B k]"""
+    td = equations.td_error(batch.reward, values.v_next, values.q, batch.terminated, gamma=config.gamma)
     error = equations.path_errors(td, batch.last, gamma=config.gamma, trace=config.trace)
-    seen = duals.Seen(phi, now, index.ravel() if after.action is None else None)
-    every_start = lambda x: x.reshape(len(x), -1)
-    return Errors(every_start(error), every_start(q_now), v_next, seen, statistics)
+    return _every_start(error)
 
 
-def objective(config: QConfig, found: Errors, rho: Array) -> Array:
+def objective(config: QConfig, batch: Transition, values: Values, rho: Array) -> Array:
     """L_eta, summed over twins: each steps as if it were alone, but for the smaller of the two in V(s')."""
-    delta = equations.with_backward_share(found.error + found.q, config.kappa)
-    return jnp.sum(jax.vmap(lambda delta, q, rho: L_eta(delta, q, rho, eta=config.eta))(delta, found.q, rho))
+    q = _every_start(values.q)
+    delta = errors(config, batch, values) + q
+    return jnp.sum(jax.vmap(lambda delta, q, rho: L_eta(delta, q, rho, eta=config.eta))(delta, q, rho))
+
+
+def gradient(
+    config: QConfig, state: Learner, batch: Transition, values: Values, nu: Array, pull: Pull
+) -> tuple[ActionValues, Array, Array]:
+    """The direction f + c b of Q's step, from the halves of L_eta's gradient with rho = Q + nu held; the products; c.
+
+    The forward half f goes through Q(s, a) of a target's own start, the backward one b through all that delta is made
+    of. With backward = descent the cosine is that of means: of f with the dual's estimate of its error in the place of
+    the sampled one, whose noise would hide the angle, and of products over the last hundred batches.   nu: [twins, B k]
+    """
+    rho = _every_start(values.q) + nu
+    whole = jax.grad(lambda values: objective(config, batch, values, rho))(values)
+    error = errors(config, batch, values)
+    starts = error.shape[1]
+    forward = (-2 / starts * error).reshape(values.q.shape)
+    backward = whole.q - forward
+    if config.backward == "kappa":
+        g = pull(forward + config.kappa * backward, config.kappa * whole.v_next)
+        return g, state.products, jnp.asarray(config.kappa, jnp.float32)
+    expected = (1 - config.eta) * error + config.eta * nu
+    # One step's target has no other Q(s, a) in it than its own: `backward` is zero then.
+    f, b = pull(forward, None), pull(backward if config.k > 1 else None, whole.v_next)
+    g = jax.tree.map(jnp.add, pull((-2 / starts * expected).reshape(values.q.shape), None), b)
+    products = state.products + PRODUCTS_RATE * (jnp.stack([_dot(b, b), _dot(b, g), _dot(g, g)]) - state.products)
+    share = jnp.maximum(config.kappa, equations.least_share(*products, cosine=config.descent))
+    return jax.tree.map(lambda f, b: f + share * b, f, b), products, share
 
 
 def last_step(
     config: QConfig, spec: EnvSpec, before: Learner, after: Learner, batch: Transition, key: Key
 ) -> tuple[Array, Array]:
-    """L_eta per twin on a batch that no step was taken on, after the round's last step, and whether that lowered it.
+    """L_eta per twin on a fresh batch after the round's last step, and whether that step lowered it.
 
-    rho is that of before the step: what it is a step on.
+    rho is that of before the step, on which the step was taken.
     """
     drawn = draw_next(config, spec, before, batch, key)
-    old, new = (errors(config, before, state.Q, batch, drawn) for state in (before, after))
-    rho = old.q + duals.nu(before.dual, old.seen)
-    L_old, L_new = objective(config, old, rho), objective(config, new, rho)
+    old, looked, _ = linearized(config, before, batch, drawn)
+    new = linearized(config, before._replace(Q=after.Q, Q_slow=after.Q_slow), batch, drawn)[0]
+    rho = _every_start(old.q) + duals.nu(before.dual, looked.seen)
+    L_old, L_new = objective(config, batch, old, rho), objective(config, batch, new, rho)
     return L_new / config.twins, (L_new < L_old).astype(jnp.float32)
 
 
@@ -192,9 +252,9 @@ def last_step(
 
 
 def update_pi(config: QConfig, spec: EnvSpec, state: Learner, obs: Array, key: Key) -> tuple[Learner, Metrics]:
-    """pi's step towards pi_Q, KL(pi || pi_Q) by way of the action, and lam's towards the entropy asked for.   [B, n]
+    """Step pi towards pi_Q, down KL(pi || pi_Q) through the action, and lam towards the entropy target.   [B, n]
 
-    Where actions are discrete pi is pi_Q already.
+    With discrete actions pi is pi_Q already.
     """
     lam = jnp.exp(state.log_lam)
     if state.pi is None:
@@ -224,7 +284,7 @@ def update_pi(config: QConfig, spec: EnvSpec, state: Learner, obs: Array, key: K
 
 
 def _average_rate(config: QConfig, state: Learner) -> Scalar:
-    """A young policy's average forgets its first tries: it is over a tenth of the steps so far at the most."""
+    """Polyak rate of the average, larger at first: the average spans at most a tenth of the steps so far."""
     steps = state.iteration * (config.updates_per_iteration // config.pi_every)
     return jnp.maximum(config.average_rate, 10 / (10 + steps))
 
@@ -232,18 +292,42 @@ def _average_rate(config: QConfig, state: Learner) -> Scalar:
 # ------------------------------------------------------------------------------------------------- small parts
 
 
-def _value(state: Learner, after: Next, q: Array) -> Array:
-    """V(s') of the smaller twin: exact where actions are discrete, else at the action drawn.   [twins, B, k, A or 1]"""
-    least, lam = q.min(0), jnp.exp(state.log_lam)
+def _inputs(state: Learner, batch: Transition, after: Next) -> tuple[Array, Array, Array]:
+    """Rows of (s, a), rows of (s', a'), and which output is Q(s, a): 0, or the action where it is discrete.   [B, k]"""
     if after.action is None:
-        return equations.V_of(least, lam=lam, prior=after.relative)
-    assert after.relative is not None
-    return equations.soft_value(least[..., 0], after.relative, lam=lam)
-
-
-def _squashed(state: Learner, action: Array) -> Array:
+        return _rows(batch.obs), _rows(batch.next_obs), batch.action.astype(int)
     assert state.pi is not None
-    return state.pi.squash(action)
+    now = state.Q.inputs(batch.obs, state.pi.squash(batch.action))
+    return _rows(now), _rows(state.Q.inputs(batch.next_obs, after.action)), jnp.zeros_like(batch.reward, int)
+
+
+def _taken(out: Array, index: Array) -> Array:
+    """Q(s, a) of the action taken.   [twins, B k, A or 1], [B, k] -> [twins, B, k]"""
+    out = out.reshape(len(out), *index.shape, -1)
+    return jnp.take_along_axis(out, index[None, ..., None], axis=-1)[..., 0]
+
+
+def _bootstrapped(state: Learner, after: Next, shape: tuple[int, ...], out: Array) -> Array:
+    """V(s') of the smaller twin, bounded: exact where actions are discrete, else at the action drawn.
+
+    [twins, B k, A or 1] -> [B, k]
+    """
+    least, lam = out.min(0).reshape(*shape, -1), jnp.exp(state.log_lam)
+    if after.action is None:
+        v = equations.V_of(least, lam=lam, prior=after.relative)
+    else:
+        assert after.relative is not None
+        v = equations.soft_value(least[..., 0], after.relative, lam=lam)
+    return jnp.clip(v, -after.bound, after.bound)
+
+
+def _every_start(x: Array) -> Array:
+    """[twins, B, k] -> [twins, B k]"""
+    return x.reshape(len(x), -1)
+
+
+def _dot(x: ActionValues, y: ActionValues) -> Array:
+    return jax.tree.reduce(jnp.add, jax.tree.map(jnp.vdot, x, y))
 
 
 def _log_probs(prior: Policy, obs: Array) -> Array:

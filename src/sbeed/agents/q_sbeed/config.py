@@ -12,83 +12,186 @@ from sbeed.agents.knobs import knob
 @dataclass(frozen=True)
 class QConfig:
     # The objective
-    gamma: float = knob(0.99, "discount", low=0, high=1, open=True, paper=".995")
-    eta: float = knob(1.0, "weight of the dual term in L_eta; 0 is PCL", low=0, high=1, paper="grid .004-.1")
-    kappa: float = knob(
-        1.0, "share of the gradient that flows through V(s'); 0 is a semi-gradient", low=0, high=1, paper="1"
+    gamma: float = knob(
+        0.99,
+        "discount of a reward one step later; larger looks further ahead and learns more slowly",
+        low=0,
+        high=1,
+        open=True,
+        paper=".995",
     )
-    k: int = knob(1, "steps of a target", low=1, paper="grid 1-100")
-    trace: float = knob(1.0, "weight passed on to later steps; 0 is one step, 1 plain k-step", low=0, high=1)
-    lam: float = knob(0.1, "smoothing; with adapt_lam its start", low=0, open=True, paper="grid .001-.1")
-    adapt_lam: bool = knob(True, "move lam until the entropy is entropy_target", paper="no")
+    eta: float = knob(
+        1.0,
+        "weight of the dual term in L_eta; larger removes more of the bias of noisy transitions and relies "
+        "more on the dual; 0 is PCL",
+        low=0,
+        high=1,
+        paper="grid .004-.1",
+    )
+    backward: Literal["kappa", "descent"] = knob(
+        "descent",
+        "how the backward half of the gradient of L_eta, the one through V(s'), is weighted: always by kappa,"
+        " or by the least weight from kappa on with which the step of Q still descends L_eta (descent)",
+        paper="kappa",
+    )
+    kappa: float = knob(
+        0.0,
+        "weight of the backward half; 1 is the gradient of L_eta, 0 a semi-gradient; larger is steadier and "
+        "learns more slowly",
+        low=0,
+        high=1,
+        paper="1",
+    )
+    descent: float = knob(
+        0.5,
+        "least cosine between the step of Q and the gradient of L_eta when backward is descent; larger is "
+        "nearer to the gradient and learns more slowly",
+        low=0,
+        high=1,
+    )
+    k: int = knob(4, "steps of a target; more carry rewards further and add variance", low=1, paper="grid 1-100")
+    trace: float = knob(
+        0.5, "weight of later steps of a target; 0 uses one step, 1 all k; larger adds variance", low=0, high=1
+    )
+    lam: float = knob(
+        0.1,
+        "weight of the entropy in the target (smoothing); larger keeps pi more random; the start value with adapt_lam",
+        low=0,
+        open=True,
+        paper="grid .001-.1",
+    )
+    adapt_lam: bool = knob(
+        True, "adapt lam until the entropy of pi is entropy_target, or its KL from the clone is kl_target", paper="no"
+    )
     entropy_target: float = knob(
-        -1.0, "entropy per dimension of a box; for discrete actions a share of the largest, log A"
+        -0.5,
+        "entropy that adapt_lam aims at: per dimension of a box, or as a share of the largest, log A, for "
+        "discrete actions; larger explores more",
     )
     prior: Literal["uniform", "behaviour"] = knob(
-        "uniform", "what pi's entropy is relative to: nothing, or a clone of the policy that collected the data"
+        "uniform",
+        "what the entropy of pi is measured against: uniform actions, or a clone of the policy that collected"
+        " the data (behaviour)",
     )
-    kl_target: float = knob(0.01, "KL from the clone that adapt_lam aims at", low=0, open=True)
-    clone_steps: int = knob(2_000, "gradient steps that fit the clone, before the first update", low=1)
+    kl_target: float = knob(
+        0.01, "KL from the clone that adapt_lam aims at; larger lets pi leave the data further", low=0, open=True
+    )
+    clone_steps: int = knob(
+        2_000, "gradient steps that fit the clone before the first update; more fit it better and cost time", low=1
+    )
 
     # The dual, nu = rho - Q
     dual: Literal["head", "net", "linear", "none"] = knob(
         "head",
-        "a linear head on Q's last hidden layer, a network, the head solved by least squares, or none, with eta 0",
+        "model of nu: a linear head on the last hidden layer of Q, trained by gradient steps (head) or solved"
+        " by least squares (linear), a network of its own (net), or none, which needs eta 0",
         paper="net",
     )
     dual_ridge: float = knob(
-        1.0,
-        "ridge of the dual, in units of its features' mean square: nu is at most 1 / (1 + ridge) of the error",
+        0.01,
+        "ridge of the dual, in units of the mean square of its features; nu explains at most 1 / (1 + ridge) "
+        "of the error, so larger corrects less",
         low=0,
     )
-    dual_steps: int = knob(1, "gradient steps of the dual per update", low=1, paper="1, or until it has converged")
+    dual_steps: int = knob(
+        1,
+        "gradient steps of the dual per update; more fit it better and cost time",
+        low=1,
+        paper="1, or until it has converged",
+    )
 
     # The steps
-    Q_step_size: float = knob(1e-3, "of Q", low=0)
+    Q_step_size: float = knob(1e-3, "step size of Q; larger learns faster and less stably", low=0)
     dual_step_size: float = knob(
-        0.1,
-        "of nu: of plain steps for a head, whose features have unit norm, of Adam for a net",
+        0.5,
+        "step size of nu: of plain gradient steps for a head, whose features have unit norm, of Adam for a "
+        "net; larger follows Q more closely and is noisier",
         low=0,
         paper="grid .001-.1",
     )
-    pi_step_size: float = knob(3e-4, "of pi, in a box", low=0, paper=".005")
-    lam_step_size: float = knob(3e-4, "of log lam, with adapt_lam", low=0)
-    momentum: float = knob(0.9, "Adam's beta_1 for Q and pi", low=0, high=1)
-    pi_every: int = knob(1, "updates of Q for each one of pi and lam", low=1)
-    average_rate: float = knob(
-        0.001, "Polyak rate of the averaged policy used for evaluation; 1 is no averaging", low=0, high=1
+    pi_step_size: float = knob(
+        3e-4, "step size of pi on a box of actions; larger learns faster and less stably", low=0, paper=".005"
     )
-    slow_copy: bool = knob(False, "bootstrap from a slow copy of Q, which then is not differentiated unless kappa > 0")
-    slow_rate: float = knob(0.005, "Polyak rate of that copy", low=0, high=1)
+    lam_step_size: float = knob(3e-4, "step size of log lam, used with adapt_lam", low=0)
+    momentum: float = knob(
+        0.9, "beta_1 of Adam for Q and pi; larger smooths the steps more and reacts later", low=0, high=1
+    )
+    pi_every: int = knob(1, "updates of Q for each update of pi and lam; more save time and let pi lag behind Q", low=1)
+    average_rate: float = knob(
+        0.001,
+        "Polyak rate of the averaged policy used for evaluation; smaller averages longer; 1 is no averaging",
+        low=0,
+        high=1,
+    )
+    slow_copy: bool = knob(False, "bootstrap from a slow copy of Q, which is differentiated only if kappa > 0")
+    slow_rate: float = knob(0.005, "Polyak rate of that slow copy; larger is quicker and less stable", low=0, high=1)
 
     # The models
-    hidden: tuple[int, ...] = knob((128, 128), "widths of the hidden layers", low=1, high=16_384, paper="64 64")
-    twins: int = knob(2, "Q networks, of which the smaller value counts", low=1, high=2, paper="1")
+    hidden: tuple[int, ...] = knob(
+        (128, 128), "widths of the hidden layers; wider fits more and costs time", low=1, high=16_384, paper="64 64"
+    )
+    twins: int = knob(
+        2,
+        "number of Q networks; with 2 the smaller value counts, which avoids optimistic values and costs time",
+        low=1,
+        high=2,
+        paper="1",
+    )
     norm: Literal["none", "last", "layer", "rms", "batch"] = knob(
         "last",
-        "normalisation of Q's hidden layers: a layer norm of the last one alone or of all, by each row's root mean "
-        "square, or by statistics of the joint pass over s and s'",
+        "normalisation in Q: none, a layer norm of the last hidden layer (last) or of all of them (layer), "
+        "division by each row's root mean square (rms), or batch norm over the joint pass on s and s' (batch)",
     )
-    normalize_observations: bool = knob(True, "by running mean and standard deviation", paper="not said")
+    normalize_observations: bool = knob(
+        True, "normalise observations by their running mean and standard deviation", paper="not said"
+    )
     normalize_rewards: bool = knob(
-        True, "so that the discounted return has a standard deviation of return_scale", paper="not said"
+        True, "scale rewards so that the discounted return has the standard deviation return_scale", paper="not said"
     )
-    return_scale: float = knob(100.0, "that standard deviation; Adam moves Q in absolute steps", low=0, open=True)
+    return_scale: float = knob(
+        100.0,
+        "standard deviation of the scaled discounted return; Adam moves Q in absolute steps, so a larger one "
+        "learns more slowly",
+        low=0,
+        open=True,
+    )
 
     # The data
-    batch_size: int = knob(256, "targets per update", low=1, paper="grid 10000-40000")
-    replay_capacity: int = knob(1_000_000, "transitions kept", low=1, high=1e9)
-    warmup: int = knob(5_000, "uniformly random steps before the first update", low=1)
-    steps_per_iteration: int = knob(64, "environment steps between updates", low=1, paper="grid 1000-3000")
-    updates_per_iteration: int = knob(64, "updates after each of these rounds", low=1, paper="not said")
-    overlap: bool = knob(True, "updates use the data that precede a round's steps, so that both run at the same time")
+    batch_size: int = knob(
+        128, "targets per update; larger has less noise and costs time", low=1, paper="grid 10000-40000"
+    )
+    replay_capacity: int = knob(
+        1_000_000, "transitions kept; a larger replay needs more memory and holds older data", low=1, high=1e9
+    )
+    warmup: int = knob(
+        2_500,
+        "steps of uniformly random actions before the first update; more give broader first data and a later start",
+        low=1,
+    )
+    steps_per_iteration: int = knob(
+        64,
+        "environment steps between rounds of updates; more is faster per step and reacts later",
+        low=1,
+        paper="grid 1000-3000",
+    )
+    updates_per_iteration: int = knob(
+        128, "updates after each round of steps; more learn more from a step and cost time", low=1, paper="not said"
+    )
+    overlap: bool = knob(
+        True, "run updates while the next steps are collected, on the data from before them: faster, one round later"
+    )
 
     def unread(self, discrete: bool) -> dict[str, str]:
-        """The knobs that this config does not read, each with what would make it read."""
+        """The knobs that this config does not read, each with the setting that would make it read them."""
         no_dual, no_lam = "a dual (`dual`)", "an adapted lam (`adapt_lam`)"
         rules = (
             (self.k == 1, ("trace",), "paths of several steps (`k`)"),
-            (self.kappa == 0 and self.dual != "none", ("eta",), "a backward part of the gradient (`kappa`)"),
+            (
+                self.kappa == 0 and self.backward == "kappa" and self.dual != "none",
+                ("eta",),
+                "a backward half of the gradient (`kappa`)",
+            ),
+            (self.backward == "kappa", ("descent",), "a backward half weighted by it (`backward`)"),
             (not self.adapt_lam, ("lam_step_size", "kl_target"), no_lam),
             (not self.adapt_lam and discrete, ("entropy_target",), no_lam),
             (self.prior == "uniform", ("clone_steps", "kl_target"), "a clone of the behaviour (`prior`)"),
@@ -102,10 +205,10 @@ class QConfig:
 
     @property
     def on_policy(self) -> bool:
-        """Never: the loss is minimised over any distribution of actions."""
+        """Always False: the loss may be minimised over any distribution of actions."""
         return False
 
     @property
     def trajectories_per_iteration(self) -> None:
-        """Updates do not wait for an episode's end."""
+        """Always None: updates do not wait for an episode's end."""
         return None

@@ -1,4 +1,4 @@
-"""The dual player nu = rho - Q: what is learned of E[delta - Q | s, a], and how it is fitted.
+"""The dual player nu = rho - Q, an estimate of E[delta - Q | s, a], and how it is fitted.
 
 It starts at zero, where L_eta's gradient with eta = 1 is the semi-gradient, and is regressed on delta - Q.
 """
@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from sbeed.agents.players import optimizer, stepped
 from sbeed.agents.q_sbeed.config import QConfig
+from sbeed.agents.shared.steps import optimizer, stepped
 from sbeed.models.nets import MLP
 from sbeed.ops.linalg import ridge_solve
 from sbeed.types import Array, EnvSpec, Key
@@ -18,7 +18,7 @@ RIDGE = 1e-4  # of the mean diagonal, at the least: hidden units are nearly depe
 
 
 class Seen(eqx.Module):
-    """What the duals of both twins see of a batch."""
+    """Inputs of the duals of both twins."""
 
     phi: Array  # the last hidden layers of Q: [twins, B, width]
     x: Array  # the inputs of Q: [B, in]
@@ -83,7 +83,7 @@ def nu(dual: Dual | None, seen: Seen) -> Array:
 def fitted(
     config: QConfig, dual: Dual | None, opt: optax.OptState, seen: Seen, error: Array
 ) -> tuple[Dual | None, optax.OptState]:
-    """The dual nearer to `error` = delta - Q [twins, B]: by steps of Adam with decayed weights, or by least squares."""
+    """Fit the dual to `error` = delta - Q [twins, B]: by Adam steps with weight decay, or by least squares."""
     if dual is None:
         return dual, opt
     if config.dual == "linear":

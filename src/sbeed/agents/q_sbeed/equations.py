@@ -71,3 +71,19 @@ def path_errors(td: Array, last: Array, *, gamma: Scalar, trace: Scalar) -> Arra
 def with_backward_share(delta: Array, kappa: Scalar) -> Array:
     """delta, of which a share kappa is differentiated: 1 is the gradient of L_eta, 0 the semi-gradient."""
     return kappa * delta + (1 - kappa) * jax.lax.stop_gradient(delta)
+
+
+def least_share(bb: Array, bg: Array, gg: Array, *, cosine: Scalar) -> Array:
+    """The least c in [0, 1] with cos(f + c b, g) >= cosine, where g = f + b is the gradient
+
+    f is its forward half, b its backward one. f + c b = g - (1 - c) b turns towards g as c grows, so with t = 1 - c the
+    least c is where t |b across g| = tan (|g| - t b along g). Every such step descends; c = 1 is the gradient itself.
+    bb, bg, gg: the products <b, b>, <b, g> and <g, g>.
+    """
+    length = jnp.sqrt(jnp.maximum(gg, jnp.finfo(gg.dtype).tiny))
+    along = bg / length
+    across = jnp.sqrt(jnp.maximum(bb - along**2, 0))
+    slope = jnp.sqrt(1 - cosine**2) / jnp.maximum(cosine, 1e-6)
+    turned = across + slope * along
+    most = jnp.where(turned > 0, slope * length / jnp.where(turned > 0, turned, 1), 1)
+    return 1 - jnp.clip(most, 0, 1)

@@ -1,4 +1,4 @@
-"""What learning changes, and how it begins: a config that can run, a first state, what the warm-up's data set."""
+"""The state that learning changes: check the config, initialise the state, prepare it from the warm-up's data."""
 
 from typing import NamedTuple
 
@@ -7,13 +7,14 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from sbeed.agents import scales
+from sbeed.agents.base import traced_floats
 from sbeed.agents.knobs import check_ranges
-from sbeed.agents.players import cloned, make_policy, traced_floats
 from sbeed.agents.q_sbeed import dual as duals
 from sbeed.agents.q_sbeed.config import QConfig
 from sbeed.agents.q_sbeed.policy import PolicyOfQ
-from sbeed.agents.scales import Scales
+from sbeed.agents.shared import running_scales as scales
+from sbeed.agents.shared.policies import cloned, make_policy
+from sbeed.agents.shared.running_scales import Scales
 from sbeed.data.replay import Replay, sample
 from sbeed.models.policies import Categorical, Policy
 from sbeed.models.q_net import ActionValues
@@ -23,7 +24,7 @@ traced_floats(QConfig)
 
 
 class Learner(NamedTuple):
-    """Everything that learning changes."""
+    """All that learning changes."""
 
     Q: ActionValues
     Q_slow: ActionValues | None
@@ -32,7 +33,8 @@ class Learner(NamedTuple):
     prior: Policy | None  # the clone that entropy is relative to, if it is
     averaged: Policy  # the Polyak average of the policy, for evaluation
     log_lam: Array
-    largest_reward: Array  # of all batches, in absolute value: what bounds V
+    largest_reward: Array  # of all batches, in absolute value: it bounds V
+    products: Array  # running <b, b>, <b, g>, <g, g> of L_eta's gradient g and its backward half b: [3]
     lowered: Array  # running share of updates that lowered L_eta on a held-out batch
     scales: Scales
     opt: dict[str, optax.OptState]
@@ -40,12 +42,12 @@ class Learner(NamedTuple):
 
 
 def check(config: QConfig, spec: EnvSpec) -> None:
-    """A ValueError in one line for a config that cannot run on this environment."""
+    """Raise a one-line ValueError for a config that cannot run on this environment."""
     check_ranges(config)
     rules = (
         ("k", config.k <= min(config.replay_capacity, config.warmup), "must not exceed warmup and replay_capacity"),
         ("batch_size", config.batch_size % config.k == 0, f"must be a multiple of k, {config.k}"),
-        ("eta", config.dual != "none" or config.eta == 0, "must be 0 where dual is none"),
+        ("eta", config.dual != "none" or config.eta == 0, "must be 0 when dual is none"),
         ("steps_per_iteration", config.steps_per_iteration <= config.replay_capacity, "must not exceed the replay"),
         (
             "updates_per_iteration",
@@ -78,6 +80,7 @@ def init(config: QConfig, spec: EnvSpec, key: Key) -> Learner:
         averaged=pi if pi is not None else policy_of(q, log_lam, prior),
         log_lam=log_lam,
         largest_reward=zero,
+        products=jnp.zeros(3, jnp.float32),
         lowered=zero + 0.5,
         scales=scales.init(spec.observation_size),
         opt=opt,
@@ -97,9 +100,9 @@ def policy_of(q: ActionValues, log_lam: Array, prior: Policy | None) -> PolicyOf
 
 
 def prepare(config: QConfig, spec: EnvSpec, state: Learner, replay: Replay, key: Key) -> Learner:
-    """Once, with the first data: the normalisers' statistics, and the clone of the policy that collected them.
+    """Set the normalisers' statistics and fit the clone of the behaviour policy, once, from the first data.
 
-    Where there is a clone, pi begins as it.
+    pi starts as the clone, if there is one.
     """
     batch = jax.tree.map(lambda x: x[:, 0], sample(replay, key, 4096, 1))
     state = state._replace(scales=scales.begin(config, state.scales, batch.obs, replay))
@@ -131,7 +134,7 @@ def deployed(config: QConfig, state: Learner) -> Policy:
 
 
 def most_entropy(config: QConfig, spec: EnvSpec) -> Scalar:
-    """A bound on |H(pi(.|s))|, or where a Gaussian has none, what it is meant to stay within."""
+    """A bound on |H(pi(.|s))|; for a Gaussian, which has none, the range that it is meant to stay in."""
     if spec.action_kind == "discrete":
         return jnp.log(spec.action_size)
     return spec.action_size * jnp.maximum(jnp.log(2.0), jnp.abs(config.entropy_target))

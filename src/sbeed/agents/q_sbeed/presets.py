@@ -1,4 +1,4 @@
-"""The settings with names."""
+"""The presets."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,12 +8,17 @@ from sbeed.types import EnvSpec
 
 
 def default(spec: EnvSpec) -> QConfig:
-    """What we recommend: one setting for all boxes of actions, one for all discrete ones."""
+    """The setting we recommend: one for all boxes of actions, one for all discrete ones."""
     if spec.action_kind == "box":
         return QConfig()
     return QConfig(
         lam=0.1, entropy_target=0.25, hidden=(64, 64), warmup=1_000, average_rate=0.005, normalize_rewards=False
     )
+
+
+def gradient(spec: EnvSpec) -> QConfig:
+    """`default` along the gradient of L_eta itself: eta 1 and the whole backward half, no slow copy."""
+    return replace(default(spec), backward="kappa", kappa=1.0, eta=1.0, slow_copy=False)
 
 
 def offline(spec: EnvSpec) -> QConfig:
@@ -22,4 +27,4 @@ def offline(spec: EnvSpec) -> QConfig:
     return replace(near, adapt_lam=False, lam=0.4, clone_steps=20_000)
 
 
-PRESETS: dict[str, Callable[[EnvSpec], QConfig]] = {"default": default, "offline": offline}
+PRESETS: dict[str, Callable[[EnvSpec], QConfig]] = {"default": default, "gradient": gradient, "offline": offline}

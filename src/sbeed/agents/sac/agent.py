@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import optax
 
 from sbeed.agents.base import Agent
-from sbeed.agents.players import follow, optimizer, stepped
 from sbeed.agents.sac import equations
 from sbeed.agents.sac.config import SACConfig
 from sbeed.agents.sac.learner import Learner, actor, check, init, prepare
 from sbeed.agents.sac.presets import PRESETS
+from sbeed.agents.shared.steps import follow, optimizer, stepped
 from sbeed.data.replay import Replay, sample
 from sbeed.models.critics import Critic
 from sbeed.models.policies import Policy
@@ -42,7 +42,7 @@ def update(config: SACConfig, spec: EnvSpec, state: Learner, batch: Transition, 
 
 
 def step_Q(config: SACConfig, state: Learner, batch: Transition, key: Key) -> tuple[Learner, Metrics]:
-    """The critics' step towards the slow copies' soft value of what follows; then the copies'."""
+    """Step the critics towards the slow copies' soft value of the next state; then update the copies."""
     q_next, log_pi_next = _at_a_draw(state.Q_slow, state.pi, batch.next_obs, key)
     v_next = equations.soft_value(q_next, log_pi_next, lam=jnp.exp(state.log_lam))
     target = equations.Q_target(batch.reward, v_next, batch.terminated, gamma=config.gamma)
@@ -63,7 +63,7 @@ def step_Q(config: SACConfig, state: Learner, batch: Transition, key: Key) -> tu
 
 
 def step_pi(config: SACConfig, state: Learner, obs: Array, key: Key) -> tuple[Learner, Array, Metrics]:
-    """pi's step through the critics, and log pi of the draws that it was taken at."""
+    """Step pi up the critics' gradient; also returns log pi of the actions drawn for it."""
 
     def loss(pi: Policy) -> tuple[Array, Array]:
         q, log_pi = _at_a_draw(state.Q, pi, obs, key)
@@ -75,7 +75,7 @@ def step_pi(config: SACConfig, state: Learner, obs: Array, key: Key) -> tuple[Le
 
 
 def step_lam(config: SACConfig, spec: EnvSpec, state: Learner, log_pi: Array) -> Learner:
-    """lam's step towards the entropy asked for."""
+    """Step lam towards the entropy target."""
     g = equations.log_lam_gradient(log_pi, entropy_target=config.entropy_target * spec.action_size)
     log_lam, opt = _step(state, "log_lam", g, config.lam_step_size)
     return state._replace(log_lam=log_lam, opt={**state.opt, "log_lam": opt})
@@ -88,7 +88,7 @@ def _at_a_draw(Q: Critic, pi: Policy, obs: Array, key: Key) -> tuple[Array, Arra
 
 
 def _step(state: Learner, name: str, g: Any, step_size: Scalar) -> tuple[Any, optax.OptState]:
-    """One player's new parameters and its optimiser's new state."""
+    """Take one player's optimiser step; returns its new parameters and the optimiser's new state."""
     return stepped(optimizer("adam", step_size), getattr(state, name), state.opt[name], g)
 
 

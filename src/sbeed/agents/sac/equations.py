@@ -37,7 +37,7 @@ def pi_loss(q: Array, log_pi: Array, *, lam: Scalar) -> Array:
 def log_lam_gradient(log_pi: Array, *, entropy_target: Scalar) -> Array:
     """E[-log pi] - entropy_target
 
-    What log lam descends: it falls while the entropy is above its target. The factor lam of the gradient of
+    The gradient in log lam: lam falls while the entropy is above its target. The factor lam of the gradient of
     E[lam (-log pi - entropy_target)] is left out, as in the authors' code.
     """
     return jnp.mean(-log_pi) - entropy_target

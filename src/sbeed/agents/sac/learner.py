@@ -1,4 +1,4 @@
-"""What learning changes, and how it begins."""
+"""The state that learning changes, and how it is initialised."""
 
 from typing import NamedTuple
 
@@ -7,9 +7,11 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from sbeed.agents.base import traced_floats
 from sbeed.agents.knobs import check_ranges
-from sbeed.agents.players import make_policy, optimizer, traced_floats
 from sbeed.agents.sac.config import SACConfig
+from sbeed.agents.shared.policies import make_policy
+from sbeed.agents.shared.steps import optimizer
 from sbeed.data.replay import Replay
 from sbeed.models.critics import Critic
 from sbeed.models.policies import Policy
@@ -19,7 +21,7 @@ traced_floats(SACConfig)
 
 
 class Learner(NamedTuple):
-    """Everything that learning changes."""
+    """All that learning changes."""
 
     pi: Policy
     Q: Critic
@@ -30,7 +32,7 @@ class Learner(NamedTuple):
 
 
 def check(config: SACConfig, spec: EnvSpec) -> None:
-    """A ValueError in one line for a config that cannot run on this environment."""
+    """Raise a one-line ValueError for a config that cannot run on this environment."""
     check_ranges(config)
     if spec.action_kind != "box":
         raise ValueError(f"env: SAC needs a box of actions, those of {spec.name} are discrete")
@@ -51,10 +53,10 @@ def init(config: SACConfig, spec: EnvSpec, key: Key) -> Learner:
 
 
 def prepare(config: SACConfig, spec: EnvSpec, state: Learner, replay: Replay, key: Key) -> Learner:
-    """Nothing waits for the warm-up's data."""
+    """Return the state unchanged: SAC needs nothing from the warm-up's data."""
     return state
 
 
 def actor(config: SACConfig, state: Learner) -> Policy:
-    """Who collects; and, by its mode, who is evaluated and predicts."""
+    """The policy that collects data; its mode is evaluated and predicts."""
     return state.pi

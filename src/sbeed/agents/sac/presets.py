@@ -1,4 +1,4 @@
-"""The setting with a name."""
+"""The preset."""
 
 from collections.abc import Callable
 

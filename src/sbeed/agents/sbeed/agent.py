@@ -12,14 +12,15 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from sbeed.agents import scales
 from sbeed.agents.base import Agent
-from sbeed.agents.players import encoded, follow, kl_step, stepped
 from sbeed.agents.sbeed import dual as duals
 from sbeed.agents.sbeed import equations
 from sbeed.agents.sbeed.config import SBEEDConfig
 from sbeed.agents.sbeed.learner import Learner, actor, check, init, optimizer, prepare
 from sbeed.agents.sbeed.presets import PCL_PRESETS, PRESETS
+from sbeed.agents.shared import running_scales
+from sbeed.agents.shared.policies import encoded
+from sbeed.agents.shared.steps import follow, kl_step, stepped
 from sbeed.data.replay import Replay, sample
 from sbeed.models.nets import MLP
 from sbeed.models.policies import Finite, Policy
@@ -29,7 +30,7 @@ Metrics = dict[str, Array]
 
 
 class Seen(NamedTuple):
-    """What an update knows of its batch once the networks have been evaluated, each state once."""
+    """The arrays of a batch after the networks have been evaluated, once per state."""
 
     lam: Array
     largest_reward: Array  # so far, in absolute value
@@ -45,7 +46,7 @@ class Seen(NamedTuple):
 
 
 def iterate(config: SBEEDConfig, spec: EnvSpec, state: Learner, replay: Replay, key: Key) -> tuple[Learner, Metrics]:
-    """`updates_per_iteration` updates in one program, then the policy's own where it has any; metrics are means."""
+    """Make `updates_per_iteration` updates in one program, then the policy's own, if any; metrics are means."""
     state = _rescaled(config, state, replay)
     together = config.pi_updates_per_iteration is None
 
@@ -70,11 +71,11 @@ def iterate(config: SBEEDConfig, spec: EnvSpec, state: Learner, replay: Replay, 
 
 
 def _rescaled(config: SBEEDConfig, state: Learner, replay: Replay) -> Learner:
-    """The newest round counts in the scales; in that of observations as long as pi is young.
+    """Update the scales by the newest round; the scale of observations only in the first `scale_rounds` rounds.
 
-    Another scale of observations is another policy, behind the back of the cap on pi's steps: the sharper pi, the more.
+    A new scale of observations changes the policy outside the cap on pi's steps, and a sharp pi most.
     """
-    moved = scales.observe(config, state.scales, replay)
+    moved = running_scales.observe(config, state.scales, replay)
     young = state.iteration < config.scale_rounds
     observations = jax.tree.map(partial(jnp.where, young), moved.observations, state.scales.observations)
     return state._replace(scales=moved._replace(observations=observations))
@@ -83,7 +84,7 @@ def _rescaled(config: SBEEDConfig, state: Learner, replay: Replay) -> Learner:
 def _batch(config: SBEEDConfig, state: Learner, replay: Replay, key: Key, starts: int, among: int | None) -> Transition:
     """Segments with `starts` starts between them, on the learner's own scale."""
     count = max(1, starts // config.length) if config.all_starts else starts
-    return scales.scaled(config, state.scales, sample(replay, key, count, config.length, among))
+    return running_scales.scaled(config, state.scales, sample(replay, key, count, config.length, among))
 
 
 # ------------------------------------------------------------------------------------------------- one update
@@ -127,7 +128,7 @@ def look(config: SBEEDConfig, spec: EnvSpec, state: Learner, batch: Transition) 
 
 
 def step_dual(config: SBEEDConfig, state: Learner, seen: Seen) -> tuple[Learner, Metrics]:
-    """Algorithm 2 takes one step; Algorithm 1 as many as its tolerance asks for, or solves for the last layer."""
+    """Fit the dual: one step in Algorithm 2; in Algorithm 1 steps up to its tolerance, or an exact last layer."""
     if state.dual is None:
         return state, {}
     goal = seen.delta - seen.v
@@ -141,7 +142,7 @@ def step_dual(config: SBEEDConfig, state: Learner, seen: Seen) -> tuple[Learner,
 
 
 def step_pi(config: SBEEDConfig, state: Learner, batch: Transition, seen: Seen, key: Key) -> tuple[Learner, Metrics]:
-    """The policy's step by the score, and that of lam towards the KL from the lagged copy that is asked for."""
+    """Step the policy along the score, and lam towards the target KL from the lagged copy."""
     obs, weight = seen.inputs[0], _score_weight(config, state, seen)
     g = eqx.filter_grad(lambda pi: -jnp.mean(weight * _path_log_pi(config, state, pi, batch)))(state.pi)
     if config.pi_prox == "kl":
@@ -170,7 +171,7 @@ def step_pi(config: SBEEDConfig, state: Learner, batch: Transition, seen: Seen, 
 
 
 def step_V(config: SBEEDConfig, state: Learner, batch: Transition, seen: Seen) -> tuple[Learner, Metrics]:
-    """V's step on L_eta; then its copy's."""
+    """Step V down L_eta; then update its slow copy."""
     nu = _nu(state, seen)
 
     def loss(v: Array, v_next: Array) -> Array:
@@ -193,7 +194,7 @@ def step_V(config: SBEEDConfig, state: Learner, batch: Transition, seen: Seen) -
     return state._replace(V=V, V_slow=V_slow, opt={**state.opt, "V": opt}), metrics
 
 
-# ------------------------------------------------------------------------------------------------- what networks say
+# ------------------------------------------------------------------------------------------------- network outputs
 
 
 def value(V: MLP, obs: Array) -> Array:
@@ -201,7 +202,7 @@ def value(V: MLP, obs: Array) -> Array:
 
 
 def _bootstrap(config: SBEEDConfig, V: MLP, V_slow: MLP, next_obs: Array) -> Array:
-    """kappa V(s') + (1 - kappa) V~(s'); where kappa is 0, V is not asked at all, which saves a fifth of an update."""
+    """kappa V(s') + (1 - kappa) V~(s'); at kappa 0, V is not evaluated, which saves a fifth of an update."""
     slow = value(V_slow, next_obs)
     return jax.lax.cond(
         config.kappa > 0, lambda: config.kappa * value(V, next_obs) + (1 - config.kappa) * slow, lambda: slow
@@ -239,7 +240,7 @@ def _targets(config: SBEEDConfig, batch: Transition, log_pi: Array, v_next: Arra
 
 
 def _path_log_pi(config: SBEEDConfig, state: Learner, pi: Policy, batch: Transition) -> Array:
-    """What a target holds of log pi, sum_i (gamma trace)^i log pi(a_t+i|s_t+i) = -d delta / d lam; or its first term"""
+    """The log pi terms of a target, sum_i (gamma trace)^i log pi(a_t+i|s_t+i) = -d delta / d lam; or the first one"""
     log_pi = _log_pi(state, pi, batch)
     if config.pi_credit == "first":
         return _starts(config, log_pi)
@@ -253,7 +254,7 @@ def _nu(state: Learner, seen: Seen) -> Array:
 
 
 def _score_weight(config: SBEEDConfig, state: Learner, seen: Seen) -> Array:
-    """What multiplies grad log pi. Its lam is left out: a step should not shrink with the smoothing."""
+    """The weight of grad log pi, without its factor lam: a step should not shrink with the smoothing."""
     rho = equations.rho_from_nu(_nu(state, seen), seen.v)
     weight = equations.score_weight(seen.delta, seen.v, rho, eta=config.eta)
     if config.centre:
@@ -266,7 +267,7 @@ def _decayed(config: SBEEDConfig, state: Learner, step_size: Scalar) -> Scalar:
 
 
 def _step(config: SBEEDConfig, state: Learner, name: str, g: Any, step_size: Scalar) -> tuple[Any, optax.OptState]:
-    """The Euclidean step of one player: its new parameters and its optimiser's new state."""
+    """Take the Euclidean step of one player; returns its new parameters and its optimiser's new state."""
     rule = optimizer(config, _decayed(config, state, step_size))
     return stepped(rule, getattr(state, name), state.opt[name], g)
 
@@ -274,7 +275,7 @@ def _step(config: SBEEDConfig, state: Learner, name: str, g: Any, step_size: Sca
 def _descend_dual(
     config: SBEEDConfig, state: Learner, dual: duals.Dual, seen: Seen, goal: Array
 ) -> tuple[duals.Dual, optax.OptState, Array]:
-    """Up to `dual_steps` steps of the dual, until one lowers its loss too little; the loss before the last."""
+    """Make up to `dual_steps` steps of the dual, until one lowers its loss too little; also that loss."""
     rule = optimizer(config, _decayed(config, state, config.dual_step_size))
 
     def step(dual: duals.Dual, opt: optax.OptState) -> tuple[duals.Dual, optax.OptState, Array]:

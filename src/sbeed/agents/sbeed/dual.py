@@ -44,7 +44,7 @@ class Dual(eqx.Module):
         return outputs[..., 0]
 
     def inputs(self, obs: Array, action: Array, later: Array | None) -> Array:
-        """What the network sees."""
+        """Inputs of the network."""
         parts = [obs] if self.discrete else [obs, action]
         return jnp.concatenate(parts if later is None else [*parts, later], axis=-1)
 
@@ -65,7 +65,7 @@ def init(config: SBEEDConfig, spec: EnvSpec, key: Key) -> Dual:
 
 
 def with_bandwidth(dual: Dual, x: Array) -> Dual:
-    """Random features at the median distance of these inputs [N, n]; networks stay as they are."""
+    """Set the bandwidth of random features to the median distance of these inputs [N, n]; a network is unchanged."""
     if not isinstance(dual.net, Linear):
         return dual
     width = median_bandwidth(x)

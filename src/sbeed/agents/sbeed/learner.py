@@ -1,4 +1,4 @@
-"""What learning changes, and how it begins: a config that can run, a first state, what the warm-up's data set."""
+"""The state that learning changes: check the config, initialise the state, prepare it from the warm-up's data."""
 
 from typing import NamedTuple
 
@@ -7,12 +7,13 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from sbeed.agents import players, scales
+from sbeed.agents.base import traced_floats
 from sbeed.agents.knobs import check_ranges
-from sbeed.agents.players import encoded, make_policy, traced_floats, with_bandwidth
 from sbeed.agents.sbeed import dual as duals
 from sbeed.agents.sbeed.config import SBEEDConfig
-from sbeed.agents.scales import Scales
+from sbeed.agents.shared import running_scales, steps
+from sbeed.agents.shared.policies import encoded, make_policy, with_bandwidth
+from sbeed.agents.shared.running_scales import Scales
 from sbeed.data.replay import Replay, sample
 from sbeed.models.features import median_bandwidth
 from sbeed.models.nets import MLP
@@ -23,7 +24,7 @@ traced_floats(SBEEDConfig)
 
 
 class Learner(NamedTuple):
-    """Everything that learning changes."""
+    """All that learning changes."""
 
     pi: Policy
     V: MLP
@@ -31,20 +32,20 @@ class Learner(NamedTuple):
     prior: Policy | None  # the lagged copy of pi that its entropy is relative to, if it is
     dual: duals.Dual | None
     log_lam: Array
-    largest_reward: Array  # of all batches, in absolute value: what bounds V
+    largest_reward: Array  # of all batches, in absolute value: it bounds V
     scales: Scales
     opt: dict[str, optax.OptState]
     iteration: Array
 
 
 def check(config: SBEEDConfig, spec: EnvSpec) -> None:
-    """A ValueError in one line for a config that cannot run on this environment."""
+    """Raise a one-line ValueError for a config that cannot run on this environment."""
     check_ranges(config)
     rules = (
         ("k", config.k <= config.replay_capacity, f"must not exceed the replay's {config.replay_capacity}"),
         ("k", config.k <= config.length, f"must not exceed segment_length, {config.length}"),
         ("replay_capacity", config.length <= config.replay_capacity, f"must hold a segment of {config.length}"),
-        ("warmup", config.on_policy or config.length <= config.warmup, f"must bring a segment of {config.length}"),
+        ("warmup", config.on_policy or config.length <= config.warmup, f"must cover a segment of {config.length}"),
         ("newest", config.length <= (config.newest or config.length), f"must hold a segment of {config.length}"),
         ("pi_newest", config.length <= (config.pi_newest or config.length), f"must hold a segment of {config.length}"),
         (
@@ -58,7 +59,7 @@ def check(config: SBEEDConfig, spec: EnvSpec) -> None:
             f"must bring {config.length}",
         ),
         ("steps_per_iteration", config.steps_per_iteration <= config.replay_capacity, "must not exceed the replay"),
-        ("eta", config.dual != "none" or config.eta == 0, "must be 0 where dual is none"),
+        ("eta", config.dual != "none" or config.eta == 0, "must be 0 when dual is none"),
         ("adapt_lam", not config.adapt_lam or config.prior == "lagged", "must be off unless prior is lagged"),
         (
             "policy",
@@ -90,14 +91,14 @@ def init(config: SBEEDConfig, spec: EnvSpec, key: Key) -> Learner:
     opt = {name: optimizer(config, 0.0).init(eqx.filter(p, eqx.is_array)) for name, p in each.items()}
     prior = None if config.prior == "uniform" else pi
     zero, rounds = jnp.zeros((), jnp.float32), jnp.zeros((), jnp.int32)
-    return Learner(pi, V, V, prior, dual, log_lam, zero, scales.init(spec.observation_size), opt, rounds)
+    return Learner(pi, V, V, prior, dual, log_lam, zero, running_scales.init(spec.observation_size), opt, rounds)
 
 
 def prepare(config: SBEEDConfig, spec: EnvSpec, state: Learner, replay: Replay, key: Key) -> Learner:
-    """Once, with the first data: the normalisers' statistics and the bandwidth of random features."""
+    """Set the normalisers' statistics and the bandwidth of random features, once, from the first data."""
     batch = jax.tree.map(lambda x: x[:, 0], sample(replay, key, 4096, 1))
-    state = state._replace(scales=scales.begin(config, state.scales, batch.obs, replay))
-    obs = scales.scaled(config, state.scales, batch).obs
+    state = state._replace(scales=running_scales.begin(config, state.scales, batch.obs, replay))
+    obs = running_scales.scaled(config, state.scales, batch).obs
     pi = with_bandwidth(state.pi, median_bandwidth(obs))
     state = state._replace(pi=pi, prior=None if state.prior is None else pi)
     if state.dual is None:
@@ -108,9 +109,9 @@ def prepare(config: SBEEDConfig, spec: EnvSpec, state: Learner, replay: Replay, 
 
 
 def actor(config: SBEEDConfig, state: Learner) -> Policy:
-    """The policy that collects, is evaluated and predicts: pi, on observations normalised as it is used to."""
-    return scales.acting(config, state.scales, state.pi)
+    """The policy that collects data, is evaluated and predicts: pi with its normaliser."""
+    return running_scales.acting(config, state.scales, state.pi)
 
 
 def optimizer(config: SBEEDConfig, step_size: Scalar) -> optax.GradientTransformation:
-    return players.optimizer(config.optimizer, step_size, config.max_grad_norm)
+    return steps.optimizer(config.optimizer, step_size, config.max_grad_norm)

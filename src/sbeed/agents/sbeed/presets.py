@@ -1,10 +1,10 @@
-"""The settings with names: what the paper ran."""
+"""The presets: the settings of the paper."""
 
 from collections.abc import Callable
 from dataclasses import replace
 
-from sbeed.agents.rounds import CHUNK, STEP, TRAJECTORIES, room_for_trajectories
 from sbeed.agents.sbeed.config import SBEEDConfig
+from sbeed.agents.shared.on_policy import CHUNK, STEP, TRAJECTORIES, capacity_for_trajectories
 from sbeed.types import EnvSpec
 
 
@@ -48,7 +48,7 @@ def paper(spec: EnvSpec) -> SBEEDConfig:
 
 def paper_on_policy(spec: EnvSpec) -> SBEEDConfig:
     """The appendix's other setting: each round has 52 trajectories of the current policy, and forgets them."""
-    room = room_for_trajectories(spec)
+    room = capacity_for_trajectories(spec)
     return replace(
         paper(spec),
         on_policy=True,
@@ -57,7 +57,7 @@ def paper_on_policy(spec: EnvSpec) -> SBEEDConfig:
         trajectories_per_iteration=TRAJECTORIES,
         replay_capacity=room,
         updates_per_iteration=40,
-        pi_batch_size=room,  # a third of it costs HalfCheetah a quarter (docs/experiments.md)
+        pi_batch_size=room,  # a third of it costs HalfCheetah a quarter (docs/log/whole_round.md)
         step_decay=0.0,
         **STEP,
     )
@@ -69,7 +69,7 @@ def pcl(spec: EnvSpec) -> SBEEDConfig:
 
 
 def trust_pcl(spec: EnvSpec) -> SBEEDConfig:
-    """The same in a trust region: entropy relative to a lagged policy, lam from a budget of KL."""
+    """Trust-region PCL: the setting of `pcl` with entropy relative to a lagged policy, and lam from a budget of KL."""
     return replace(pcl(spec), prior="lagged", adapt_lam=True, lam=0.01, prior_rate=0.05, lam_step_size=0.02)
 
 

@@ -11,11 +11,11 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from sbeed.agents import baseline, rounds, scales
-from sbeed.agents.base import Agent
-from sbeed.agents.baseline import Baseline, value
-from sbeed.agents.players import as_vector, natural_gradient, traced_floats
-from sbeed.agents.scales import Scales
+from sbeed.agents.base import Agent, traced_floats
+from sbeed.agents.shared import baseline, on_policy, running_scales
+from sbeed.agents.shared.baseline import Baseline, value
+from sbeed.agents.shared.running_scales import Scales
+from sbeed.agents.shared.steps import as_vector, natural_gradient
 from sbeed.agents.trpo import equations
 from sbeed.agents.trpo.config import TRPOConfig
 from sbeed.agents.trpo.presets import PRESETS
@@ -31,7 +31,7 @@ traced_floats(TRPOConfig)
 
 
 class Learner(NamedTuple):
-    """Everything that learning changes."""
+    """All that learning changes."""
 
     pi: Policy
     V: Baseline
@@ -41,7 +41,7 @@ class Learner(NamedTuple):
 
 
 class Round(NamedTuple):
-    """What pi's step knows of a round. Arrays are as long as the ring; a shorter round fills their ends."""
+    """The data of a round that pi's step uses. Arrays are as long as the ring; a shorter round fills their ends."""
 
     obs: Array  # [N, n]
     action: Array
@@ -56,13 +56,13 @@ class Round(NamedTuple):
 
 def init(config: TRPOConfig, spec: EnvSpec, key: Key) -> Learner:
     k_pi, k_V = jax.random.split(key)
-    pi = rounds.new_policy(config, spec, k_pi)
+    pi = on_policy.new_policy(config, spec, k_pi)
     V, opt = baseline.init(config, spec, k_V)
-    return Learner(pi, V, opt, scales.init(spec.observation_size), jnp.zeros((), jnp.int32))
+    return Learner(pi, V, opt, running_scales.init(spec.observation_size), jnp.zeros((), jnp.int32))
 
 
 def prepare(config: TRPOConfig, spec: EnvSpec, state: Learner, replay: Replay, key: Key) -> Learner:
-    known, (pi, V) = rounds.begin(config, state.scales, (state.pi, state.V), replay)
+    known, (pi, V) = on_policy.begin(config, state.scales, (state.pi, state.V), replay)
     return state._replace(pi=pi, V=V, scales=known)
 
 
@@ -70,10 +70,10 @@ def prepare(config: TRPOConfig, spec: EnvSpec, state: Learner, replay: Replay, k
 
 
 def iterate(config: TRPOConfig, spec: EnvSpec, state: Learner, replay: Replay, key: Key) -> tuple[Learner, Metrics]:
-    """One step of pi, then V's fit, then the scales."""
-    data = scales.scaled(config, state.scales, newest(replay, replay.capacity))
-    # What stands in comes first: no advantage looks back at it.
-    weight = rounds.counted(replay) / replay.size.astype(jnp.float32)
+    """Step pi, fit V, then update the scales."""
+    data = running_scales.scaled(config, state.scales, newest(replay, replay.capacity))
+    # Padding rows come first, and no advantage looks back at them.
+    weight = on_policy.counted(replay) / replay.size.astype(jnp.float32)
     v, v_next = value(state.V, data.obs), value(state.V, data.next_obs)
     advantage = equations.advantages(
         data.reward, v, v_next, data.terminated, data.last, gamma=config.gamma, gae_lambda=config.gae_lambda
@@ -83,7 +83,7 @@ def iterate(config: TRPOConfig, spec: EnvSpec, state: Learner, replay: Replay, k
     seen = Round(data.obs, data.action, log_pi, standardized(advantage, weight), weight, replay.size)
     pi, metrics = step_pi(config, state.pi, seen)
     V, opt = baseline.fit(config, state.V, state.opt, data.obs, goal, replay.size, key)
-    moved, (pi, V) = rounds.end(config, state.scales, (pi, V), replay)
+    moved, (pi, V) = on_policy.end(config, state.scales, (pi, V), replay)
     metrics |= {
         "entropy": -mean(log_pi, weight),
         "V": mean(v, weight),
@@ -96,7 +96,7 @@ def iterate(config: TRPOConfig, spec: EnvSpec, state: Learner, replay: Replay, k
 
 
 def step_pi(config: TRPOConfig, pi: Policy, seen: Round) -> tuple[Policy, Metrics]:
-    """Along F^-1 grad surrogate as far as kl_radius allows to second order; then back until it truly does."""
+    """Step along F^-1 grad surrogate as far as kl_radius allows to second order; then shorten until KL allows it."""
 
     def loss(new: Policy) -> Array:
         log_pi = new.log_prob(seen.obs, seen.action)
@@ -106,7 +106,9 @@ def step_pi(config: TRPOConfig, pi: Policy, seen: Round) -> tuple[Policy, Metric
         return mean(pi.kl(new, seen.obs), seen.weight)
 
     g = eqx.filter_grad(loss)(pi)
-    direction, flat_g, rebuild = natural_gradient(pi, rounds.spread(seen.obs, seen.size), g, ridge=config.fisher_ridge)
+    direction, flat_g, rebuild = natural_gradient(
+        pi, on_policy.spread(seen.obs, seen.size), g, ridge=config.fisher_ridge
+    )
     size = capped_step_size(flat_g, direction, step_size=jnp.inf, kl_radius=config.kl_radius)
     flat, step = as_vector(pi)[0], size * direction
 
@@ -122,12 +124,12 @@ def step_pi(config: TRPOConfig, pi: Policy, seen: Round) -> tuple[Policy, Metric
     return new, {"kl": kl(new), "surrogate": -loss(new)}
 
 
-# ------------------------------------------------------------------------------------------------- who acts
+# ------------------------------------------------------------------------------------------------- acting
 
 
 def actor(config: TRPOConfig, state: Learner) -> Policy:
-    """Who collects, and who is evaluated: pi, on observations normalised as it is used to."""
-    return scales.acting(config, state.scales, state.pi)
+    """The policy that collects data and is evaluated: pi with its normaliser."""
+    return running_scales.acting(config, state.scales, state.pi)
 
 
-TRPO = Agent("trpo", PRESETS, rounds.check, init, prepare, iterate, actor, actor)
+TRPO = Agent("trpo", PRESETS, on_policy.check, init, prepare, iterate, actor, actor)

@@ -1,6 +1,6 @@
 """fig:onpolicy_comparison: SBEED, TRPO and Dual-AC on data of their own policy, 52 trajectories an iteration."""
 
-from sbeed.agents.rounds import TRAJECTORIES
+from sbeed.agents.shared.on_policy import TRAJECTORIES
 from sbeed.experiments.figures.off_policy import TASKS
 from sbeed.experiments.spec import Curve, Figure, panel_per_task
 from sbeed.training.run import RunSpec

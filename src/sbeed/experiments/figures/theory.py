@@ -1,6 +1,5 @@
-"""The figure of the laboratory: four things that the paper says, computed on finite MDPs."""
+"""The theory figure: four statements of the paper, computed on finite MDPs."""
 
-import csv
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from sbeed.envs.tabular import FiniteMDP, garnets, two_state
-from sbeed.experiments import plots, stats
+from sbeed.reporting import plots, stats
+from sbeed.reporting.figure_folder import write_theory
 from sbeed.theory import baird
 from sbeed.theory.claims.smoothing_bias import bias
 from sbeed.theory.claims.statistical_error import LENGTHS, error_curve, rate
@@ -19,8 +19,7 @@ from sbeed.theory.sampling import empirical_mdp, transition_counts
 from sbeed.theory.solve import algorithm_1
 from sbeed.types import Array, Key
 
-Row = dict[str, Any]  # panel, series, x, y, and lo, hi where y has an interval
-COLUMNS = ("panel", "series", "x", "y", "lo", "hi")
+TheoryRow = dict[str, Any]  # panel, series, x, y, and lo, hi where y has an interval
 
 ETAS = (0.0, 0.25, 0.5, 1.0)
 NOISES = tuple(np.linspace(0, 1, 31) ** 1.5)  # denser where the curves bend
@@ -29,10 +28,10 @@ PATHS, STEPS = 10, 10_000
 LAM = 0.1
 
 
-def theory_rows(seed: int = 0, progress: Callable[[str], None] | None = None) -> list[Row]:
-    """All rows of the figure, in float64; `progress` hears of each panel as it begins."""
+def theory_rows(seed: int = 0, progress: Callable[[str], None] | None = None) -> list[TheoryRow]:
+    """All rows of the figure, in float64; `progress` is called with each panel's name as it begins."""
     keys = jax.random.split(jax.random.key(seed), 4)
-    rows: list[Row] = []
+    rows: list[TheoryRow] = []
     with jax.enable_x64(True):
         for (name, panel), key in zip(PANELS.items(), keys):
             if progress is not None:
@@ -41,7 +40,7 @@ def theory_rows(seed: int = 0, progress: Callable[[str], None] | None = None) ->
     return rows
 
 
-def variance_rows(key: Key) -> Iterator[Row]:
+def variance_rows(key: Key) -> Iterator[TheoryRow]:
     """Error of V against transition noise, for several eta.
 
     Lines: the minimiser of L_eta at the dual optimum under exact expectations. Points: on sampled paths, mean and its
@@ -73,7 +72,7 @@ def _errors(mdps: FiniteMDP, key: Key | None = None) -> np.ndarray:
     return np.asarray(jax.jit(jax.vmap(on_path))(mdps, jax.random.split(key, mdps.mu.shape[0])))
 
 
-def bias_rows(key: Key) -> Iterator[Row]:
+def bias_rows(key: Key) -> Iterator[TheoryRow]:
     """Smoothing bias ||V*_lam - V*||_inf against lam, with its bound lam H* / (1 - gamma), H* = log A."""
     gamma, actions = 0.9, 3
     lams = jnp.logspace(-2.5, 1, 36)
@@ -87,7 +86,7 @@ def bias_rows(key: Key) -> Iterator[Row]:
         yield from _rows("b", f"MDP {i + 1}", lams, gap)
 
 
-def baird_rows(key: Key) -> Iterator[Row]:
+def baird_rows(key: Key) -> Iterator[TheoryRow]:
     """Baird's star: semi-gradient Q-learning diverges, SBEED converges, though slowly along plain gradients.
 
     The Bellman error is E[(T_lam V - V)^2] for all, V = max_a Q for Q-learning. Nothing in it is random.
@@ -102,7 +101,7 @@ def baird_rows(key: Key) -> Iterator[Row]:
         yield from _rows("c", f"{name}: Bellman error", run.iteration, run.bellman_error)
 
 
-def error_rows(key: Key) -> Iterator[Row]:
+def error_rows(key: Key) -> Iterator[TheoryRow]:
     """Sup error of the empirical optimum V^ against the length T of its path, with the fitted slope.
 
     The mean is geometric, over MDPs and paths; the interval is its 95% over MDPs.
@@ -117,7 +116,7 @@ def error_rows(key: Key) -> Iterator[Row]:
     yield from _rows("d", "slope", [0.0], *([float(slope.slope) + d * float(slope.half_width)] for d in (0, -1, 1)))
 
 
-PANELS: dict[str, Callable[[Key], Iterator[Row]]] = {
+PANELS: dict[str, Callable[[Key], Iterator[TheoryRow]]] = {
     "error of V against transition noise": variance_rows,
     "smoothing bias against lam": bias_rows,
     "Baird's star": baird_rows,
@@ -129,15 +128,10 @@ def write(out: Path, seed: int = 0, progress: Callable[[str], None] | None = Non
     """theory.csv, theory.png and theory.svg in `out`."""
     rows = theory_rows(seed, progress)
     out.mkdir(parents=True, exist_ok=True)
-    table = out / "theory.csv"
-    with table.open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        writer.writerows(rows)
-    return [table, *plots.save(plots.theory_figure(rows), out / "theory")]
+    return [write_theory(out, rows), *plots.save(plots.theory_figure(rows), out / "theory")]
 
 
-def _rows(panel: str, series: str, x: Any, y: Any, lo: Any = None, hi: Any = None) -> Iterator[Row]:
+def _rows(panel: str, series: str, x: Any, y: Any, lo: Any = None, hi: Any = None) -> Iterator[TheoryRow]:
     columns = [np.asarray(x), np.asarray(y), *(np.asarray(y if end is None else end) for end in (lo, hi))]
     for values in zip(*columns):
         yield {"panel": panel, "series": series, **dict(zip(("x", "y", "lo", "hi"), map(float, values)))}

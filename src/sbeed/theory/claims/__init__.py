@@ -25,6 +25,7 @@ from sbeed.theory.claims import (
     parametric_dual,
     primal_gradient,
     q_coordinates,
+    q_descent,
     q_envelope,
     q_gradient,
     q_path_consistency,
@@ -73,6 +74,7 @@ STATEMENTS: tuple[Statement, ...] = (
     q_coordinates.STATEMENT,
     q_envelope.STATEMENT,
     q_gradient.STATEMENT,
+    q_descent.STATEMENT,
     q_path_consistency.STATEMENT,
     q_same_optimum.STATEMENT,
     # The algorithms

@@ -1,0 +1,1 @@
+"""Read, summarise and draw the results of runs, without jax."""

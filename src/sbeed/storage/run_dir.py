@@ -1,0 +1,292 @@
+"""A run's directory: what was asked for, what was measured, where it stands, and the models it ended with.
+
+config.yaml            every setting, a file that `sbeed train --config` reads
+metrics.jsonl          one row per seed and evaluation
+tensorboard/seed_0/    the same numbers as TensorBoard events
+checkpoints/, replay/  where the run stood (`checkpoints`)
+curve.png              the learning curve
+model/                 the final parameters; with several seeds seed_0/, seed_1/, ...
+lock                   says whose the directory is (`lock`)
+"""
+
+import io
+import json
+import math
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import yaml
+
+from sbeed.storage.disk_errors import explained_disk_errors
+from sbeed.storage.lock import LOCK, locked
+from sbeed.storage.safe_open import read_safely
+from sbeed.storage.safe_write import beside, is_leftover, open_to_append, write_file
+
+Row = dict[str, Any]
+
+CONFIG, METRICS, CURVE, EVENTS = "config.yaml", "metrics.jsonl", "curve.png", "tensorboard"
+MODEL = "model"
+_LARGEST_CONFIG = 2**20  # characters
+_LARGEST_METRICS = 2**30  # bytes
+
+
+def check_free(path: Path) -> None:
+    """A FileExistsError where something is already: a run never mixes with another's files."""
+    path = Path(path)
+    # A process that was killed before the run had begun leaves these.
+    left = lambda name: name in (LOCK, f".{CONFIG}") or is_leftover(name)
+    if path.exists() and not (path.is_dir() and all(left(found.name) for found in path.iterdir())):
+        raise FileExistsError(f"'{path}' exists and is not an empty directory: a run needs one of its own")
+
+
+def check_run(path: Path) -> None:
+    """A FileNotFoundError where no run's directory is."""
+    if not is_run(path):
+        why = "it has no " + CONFIG if Path(path).exists() else "it does not exist"
+        raise FileNotFoundError(f"'{path}' is not a run's directory: {why}")
+
+
+def is_run(path: Path) -> bool:
+    return (Path(path) / CONFIG).is_file()
+
+
+class RunDir:
+    """The directory of a run, ours alone. A new run that fails before it has anything to show leaves nothing behind.
+
+    resume: a run that is there goes on, instead of being in the way.
+    """
+
+    goes_on: bool  # else there is no run yet
+
+    def __init__(self, path: Path, *, resume: bool = False):
+        self.path, self._resume = Path(path), resume
+        self._shows = False  # anything
+
+    def __enter__(self) -> Self:
+        self._check()  # before anything is left in a directory of somebody else's
+        self._was_there = self.path.exists()
+        with ExitStack() as undo:
+            with explained_disk_errors(LOCK, self.path, len(str(os.getpid()))):
+                self.path.mkdir(parents=True, exist_ok=True)
+                undo.enter_context(locked(self.path))
+            self._check()  # again: who had the lock before us may have begun a run
+            self.goes_on = is_run(self.path)
+            undo.push(self._discard)
+            self._open = undo.pop_all()
+        return self
+
+    def _check(self) -> None:
+        if not (self._resume and is_run(self.path)):
+            check_free(self.path)
+        ours = (CONFIG, METRICS, CURVE, EVENTS, MODEL)
+        for path in (*(self.path / name for name in ours), *(self.path / EVENTS).glob("*"), *self.path.glob("seed_*")):
+            if path.is_symlink():
+                raise FileExistsError(f"'{path}' is a link, which may lead anywhere: nothing is written there")
+            if path.exists() and not (path.is_file() or path.is_dir()):
+                raise FileExistsError(f"'{path}' is not a plain file")
+
+    def begin(self, settings: Mapping[str, Any]) -> None:
+        """Makes it a new run's."""
+        content = yaml.safe_dump(dict(settings), sort_keys=False).encode()
+        with explained_disk_errors(CONFIG, self.path, len(content)):
+            write_file(self.path / CONFIG, content)
+
+    def open(self, seeds: Sequence[int], *, step: int = 0, rows: int = 0) -> None:
+        """Where the run goes on, all that came after `step`, when its rows had so many bytes, has not happened."""
+        self._seeds = seeds
+        self._metrics = self._open.enter_context(open_to_append(self.path / METRICS))
+        self._metrics.truncate(rows)
+        self._events = {seed: _Events(self.path / EVENTS / f"seed_{seed}") for seed in seeds}
+        for events in self._events.values():
+            self._open.callback(events.close)
+        if self.goes_on:
+            for events in self._events.values():
+                events.restart(step)
+            for row in read_rows(self.path):
+                if row.get("step", 0) >= step and row.get("seed") in seeds:  # those are dropped too
+                    self._events[row["seed"]].write(row)
+
+    def append(self, rows: Iterable[Row]) -> None:
+        """Rows that hold `seed` and `step`; each is on its line, whole, when this returns."""
+        for row in rows:
+            line = json.dumps(_without_nan(row), allow_nan=False) + "\n"
+            with explained_disk_errors("row", self.path, len(line)):
+                self._metrics.write(line.encode())
+                self._metrics.flush()
+            self.keep()
+            self._events[row["seed"]].write(row)
+
+    def keep(self) -> None:
+        """There is something to show: what was done is not thrown away."""
+        self._shows = True
+
+    @property
+    def stays(self) -> bool:
+        """Whatever comes."""
+        return self.goes_on or self._shows
+
+    def bytes_of_rows(self) -> int:
+        """Of those there are, when none of them can be lost any more."""
+        path = self.path / METRICS
+        if not path.exists():
+            return 0
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            with explained_disk_errors(METRICS, self.path, size):
+                os.fsync(file.fileno())
+            return size
+
+    def model(self, seed: int) -> Path:
+        """Where the model of that seed goes."""
+        return model_of(self.path, self._seeds, seed)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._open.__exit__(kind, error, trace)  # of which all happens, whatever one part says of a full disk
+        except OSError:
+            if not isinstance(error, OSError):  # else what came first says more
+                raise
+
+    def _discard(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None or self.stays:
+            return
+        place = self.path.resolve()
+        old = beside(place, "old")
+        with suppress(OSError):
+            place.rename(old)  # all at once: somebody may be waiting to begin a run of that name
+            shutil.rmtree(old)
+            if self._was_there:
+                place.mkdir()
+
+
+class _Events:
+    """A file of TensorBoard's. Not by SummaryWriter, whose thread dies of a full disk and leaves us waiting for it."""
+
+    def __init__(self, directory: Path):
+        from tensorboardX.event_file_writer import EventsWriter  # half a second that only a training run spends
+
+        self._directory = directory
+        with explained_disk_errors("events", directory):
+            directory.mkdir(parents=True, exist_ok=True)
+            number = len(list(directory.iterdir()))  # by which those of one second are in order
+            self._writer = EventsWriter(str(directory / "events"), f".{number}.{secrets.token_hex(4)}")
+
+    def close(self) -> None:
+        self._writer.close()
+
+    def restart(self, step: int) -> None:
+        """TensorBoard drops what the files before this one say of that step and of later ones."""
+        from tensorboardX.proto.event_pb2 import Event, SessionLog
+
+        self._write(Event(wall_time=time.time(), step=step, session_log=SessionLog(status=SessionLog.START)))
+
+    def write(self, row: Row) -> None:
+        from tensorboardX.proto.event_pb2 import Event
+
+        event = Event(wall_time=time.time(), step=row["step"])
+        for name, value in row.items():
+            if name not in ("seed", "step") and isinstance(value, int | float):
+                event.summary.value.add(tag=name, simple_value=value)
+        self._write(event)
+
+    def _write(self, event: Any) -> None:
+        with explained_disk_errors(
+            "event", self._directory, event.ByteSize() + 16
+        ):  # its length and two check sums are written too
+            self._writer.write_event(event)
+            self._writer.flush()
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The rows of a run's directory, also of one that is still being written: a line without its end is left out."""
+    file = Path(path) / METRICS
+    return parse_rows(io.StringIO(_text(file, _LARGEST_METRICS)), file)
+
+
+def parse_rows(lines: Iterable[str], path: Path) -> list[Row]:
+    """path: where they are from, for a complaint."""
+    try:
+        rows = [json.loads(line) for line in lines if line.endswith("\n")]
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"'{path}' holds something that is no row ({error})") from None
+    if not all(isinstance(row, dict) for row in rows):
+        raise ValueError(f"'{path}' holds something that is no row")
+    return rows
+
+
+class _WithoutAliases(yaml.SafeLoader):
+    """A line of YAML that refers to others can stand for gigabytes."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("an alias: settings are written out")
+        return super().compose_node(parent, index)
+
+
+def _text(path: Path, most: int) -> str:
+    """Of a file of ours: whoever gave us the directory may have put a link or a pipe there."""
+    try:
+        return read_safely(path, most).decode()
+    except ValueError as error:
+        raise ValueError(f"'{path}' cannot be read ({error})") from None
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """The keys and values of a YAML or JSON file of ours, as plain data: no tag of YAML's can run anything."""
+    return parse_config(_text(Path(path), 4 * _LARGEST_CONFIG), path)
+
+
+def read_named_config(path: Path) -> dict[str, Any]:
+    """The same of a file that its user names, who may name a link or a pipe."""
+    with Path(path).open() as file:
+        try:
+            text = file.read(_LARGEST_CONFIG + 1)
+        except UnicodeDecodeError as error:
+            raise ValueError(f"'{path}' is neither YAML nor JSON ({error})") from None
+    return parse_config(text, path)
+
+
+def parse_config(text: str, path: Path) -> dict[str, Any]:
+    """path: where it is from, for a complaint."""
+    if len(text) > _LARGEST_CONFIG:
+        raise ValueError(f"'{path}' is too long for a file of settings")
+    try:
+        found = yaml.load(text, _WithoutAliases)  # a SafeLoader, and JSON is YAML
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ValueError(f"'{path}' is neither YAML nor JSON ({' '.join(str(error).split())})") from None
+    if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
+        raise ValueError(f"'{path}' must hold names and values, such as 'lam: 0.01'")
+    return found
+
+
+def model_of(path: Path, seeds: Sequence[int], seed: int) -> Path:
+    """Where the model of one of those seeds lies."""
+    return Path(path) / (MODEL if len(seeds) == 1 else f"seed_{seed}")
+
+
+def saved_models(path: Path) -> list[Path]:
+    """The saved models of a run's directory, in the order of their seeds; a saved model stands for itself."""
+    path = Path(path)
+    several = sorted(path.glob("seed_*"), key=lambda found: (len(found.name), found.name))
+    found = [place for place in (path, path / MODEL, *several) if (place / "manifest.json").is_file()]
+    if not found:
+        raise FileNotFoundError(f"'{path}' holds no saved model" if path.exists() else f"'{path}' does not exist")
+    return found
+
+
+def _without_nan(row: Row) -> Row:
+    """JSON has no NaN: the return before the first episode ends is null."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row.items()
+    }

@@ -1,0 +1,131 @@
+"""The one way in which a file is written: whole, under a name that nobody knows beforehand, and only then by its own.
+
+What bears the name already is replaced if it is a plain file. A link would lead anywhere, a pipe would never end, and a
+device is no file: they are refused, and nothing is written.
+"""
+
+import os
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+_LEFT = re.compile(r"(?P<stem>\..+)\.(?:new|old)-(?P<pid>\d{1,9})(?P<token>-[0-9a-f]{16})?(?P<suffix>\.[^.]*)?")
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """On the disk when this returns, or not there at all."""
+    check_replaceable(path)
+    new = beside(path)
+    try:
+        with new.open("xb") as file:  # fails on whatever bears the name, a link too
+            file.write(content)
+            _put(file, new, path)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """For what others write: a new file beside that place, which takes it when the block ends."""
+    check_replaceable(path)
+    new = beside(path)
+    new.open("xb").close()
+    try:
+        yield new
+        with new.open("r+b") as file:
+            _put(file, new, path)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def _put(file: BinaryIO, new: Path, path: Path) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+    new.rename(path)
+    sync(path.parent)
+
+
+@contextmanager
+def open_to_append(path: Path) -> Iterator[BinaryIO]:
+    """A plain file at its end, made if it is not there."""
+    check_replaceable(path)
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    with os.fdopen(handle, "ab") as file:
+        _check_plain(path, os.fstat(handle).st_mode)
+        yield file
+
+
+def check_replaceable(path: Path) -> None:
+    """A FileExistsError where something stands that is no plain file."""
+    with suppress(FileNotFoundError):
+        _check_plain(path, path.lstat().st_mode)
+
+
+def _check_plain(path: Path, mode: int) -> None:
+    if stat.S_ISLNK(mode):
+        raise FileExistsError(f"'{path}' is a link, which may lead anywhere: nothing is written there")
+    if not stat.S_ISREG(mode):
+        raise FileExistsError(f"'{path}' is not a plain file: nothing is written there")
+
+
+def sync(directory: Path) -> None:
+    """A rename or a new name is on the disk only once its directory is."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+# ------------------------------------------------------------------------------------------------- names for a while
+
+
+def beside(path: Path, word: str = "new") -> Path:
+    """A name in the same directory, of the same suffix, that says by which process it was given.   word: new or old"""
+    token = f"{word}-{os.getpid()}-{secrets.token_hex(8)}"
+    return path.with_name(f".{path.stem[-150:]}.{token}{path.suffix}")
+
+
+def is_leftover(name: str) -> bool:
+    """Whether it is a name that `beside` gives."""
+    return _LEFT.fullmatch(name) is not None
+
+
+def sweep(directory: Path) -> None:
+    """Away with what killed processes left half-written. Only for the owner of the directory: nobody else writes."""
+    for path in directory.iterdir():
+        if is_leftover(path.name):
+            remove(path)
+
+
+def sweep_beside(path: Path) -> None:
+    """Away with what processes that are no more left of that file or directory, which has no owner."""
+    for found in path.parent.glob(".*"):
+        match = _LEFT.fullmatch(found.name)
+        if match and (match["stem"], match["suffix"] or "") == (f".{path.stem[-150:]}", path.suffix):
+            pid = int(match["pid"])
+            if not _is_alive(pid) or (pid == os.getpid() and match["token"] is None):
+                remove(found)
+
+
+def remove(path: Path) -> None:
+    """A file, or a directory with all that is in it; of a link the link alone."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
