@@ -62,7 +62,7 @@ def test_on_data_with_a_memory_a_wrong_pair_stands():
     there = steps(mdp, p, V, logits, lam, form)
     assert max(jnp.abs(x).max() for x in there) < 1e-12
     np.testing.assert_allclose(V - soft_optimum(mdp, lam).V, 3.2671, atol=1e-4)
-    # The optimum stands there too; and whoever forgets, pi_b uniform, has a slope at that pair.
+    # The optimum stands there too. On data of a uniform pi_b, which has no memory, that pair has a slope.
     at_best = steps(mdp, p, *soft_optimum(mdp, lam), lam, form)
     assert max(jnp.abs(x).max() for x in at_best) < 1e-12
     assert jnp.abs(steps(mdp, paths(mdp, 5), V, logits, lam, form).logits).max() > 0.1

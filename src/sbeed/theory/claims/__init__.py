@@ -6,6 +6,7 @@ from sbeed.theory.claims import (
     bounded_values,
     conjugate_form,
     contraction,
+    convex_losses,
     data_norm,
     decomposed_bias,
     dual_approximation,
@@ -56,6 +57,7 @@ STATEMENTS: tuple[Statement, ...] = (
     entropy_shaping.STATEMENT,
     # The saddle-point problem
     conjugate_form.STATEMENT,
+    convex_losses.STATEMENT,
     rho_substitution.STATEMENT,
     variance_cancellation.STATEMENT,
     primal_gradient.STATEMENT,

@@ -39,7 +39,7 @@ class Steps(NamedTuple):
 def steps(mdp: FiniteMDP, p: Paths, V: Array, logits: Array, lam: Scalar, form: Form) -> Steps:
     """The dual exact, rho(s_0, a_0) = E[delta | s_0, a_0]; V along L_eta with nu held; pi along the weighted score.
 
-    The data are `p`, whoever chose its actions.
+    The data are `p`, whatever chose its actions.
     """
     k, log_pi = p.a.shape[-1], jax.nn.log_softmax(logits)
     s, a = p.s[:, 0], p.a[:, 0]
