@@ -1,4 +1,4 @@
-"""The figures as data: what is run, by whom, and for how long."""
+"""The figures as data: what is run, with which agent, and for how long."""
 
 import json
 from dataclasses import replace
@@ -14,7 +14,7 @@ from sbeed.experiments import figures
 from sbeed.experiments.executors import Job
 from sbeed.experiments.figures import ablation, off_policy, on_policy, q_form, scores
 from sbeed.experiments.figures.sizes import SCALES, at_scale
-from sbeed.experiments.runner import _config, check_settings, done_in
+from sbeed.experiments.runner import check_settings, done_in, full_config
 from sbeed.experiments.spec import Run, arranged, chosen, describe, read_run, runs_of, shown
 from sbeed.training.run import RunSpec
 
@@ -105,7 +105,7 @@ def test_the_ablation_has_the_papers_grids_around_the_preset():
         assert values == sorted(set(values))
         assert rest == "others best" or set(PAPER_GRIDS[name]) <= set(values)
     assert len(_shared_by(PAPER_GRIDS)) == 1
-    assert _config(ablation.FIGURE.panels[0].curves[0].spec) == _config(RunSpec(ablation.TASK, preset="paper"))
+    assert full_config(ablation.FIGURE.panels[0].curves[0].spec) == full_config(RunSpec(ablation.TASK, preset="paper"))
 
 
 def test_around_the_ablations_best_values_there_is_less_and_more():
@@ -126,7 +126,7 @@ def _shared_by(names):
 
 def test_on_policy_iterations_are_of_52_trajectories():
     for _, run in runs_of(on_policy.FIGURE, 1):
-        config = _config(run.spec)
+        config = full_config(run.spec)
         assert config["trajectories_per_iteration"] == 52
         assert config.get("on_policy", True)
 
@@ -134,14 +134,14 @@ def test_on_policy_iterations_are_of_52_trajectories():
 def test_on_policy_all_have_one_policy_and_one_cap_on_its_step():
     same = ("policy", "features", "gamma", "initial_std", "kl_radius", "fisher_ridge", "replay_capacity")
     for panel in on_policy.FIGURE.panels:
-        configs = [_config(curve.spec) for curve in panel.curves]
+        configs = [full_config(curve.spec) for curve in panel.curves]
         assert len({tuple(config[name] for name in same) for config in configs}) == 1
         assert configs[0]["pi_batch_size"] == configs[0]["replay_capacity"]  # the others look at a whole round
 
 
 def test_off_policy_all_have_one_gamma_where_the_task_asks_for_one():
     for panel in off_policy.FIGURE.panels:
-        gammas = {_config(curve.spec)["gamma"] for curve in panel.curves}
+        gammas = {full_config(curve.spec)["gamma"] for curve in panel.curves}
         assert panel.env not in off_policy.GAMMAS or gammas == {off_policy.GAMMAS[panel.env]}
 
 

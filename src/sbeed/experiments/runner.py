@@ -167,7 +167,7 @@ def check_settings(jobs: Iterable[Job]) -> None:
         if not run_dir.is_run(job.path):
             continue
         there = run_dir.read_config(job.path / run_dir.CONFIG)
-        for name, value in _config(job.run.spec).items():
+        for name, value in full_config(job.run.spec).items():
             if there.get(name) != value:
                 raise ValueError(
                     f"'{job.path}' was made with {name} {there.get(name)!r}, which is {value!r} now: "
@@ -175,7 +175,8 @@ def check_settings(jobs: Iterable[Job]) -> None:
                 )
 
 
-def _config(spec: RunSpec) -> dict[str, Any]:
+def full_config(spec: RunSpec) -> dict[str, Any]:
+    """The preset's config under the fields that the run sets itself, as plain data."""
     return plain_fields(configured(spec.agent, spec.preset, env_spec(spec.env, spec.noise), spec.fields))
 
 

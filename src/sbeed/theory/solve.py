@@ -62,8 +62,8 @@ def residual_norm(mdp: FiniteMDP, lam: Scalar, eta: Scalar = 1.0) -> Prox:
 
     The norm of V is the paper's own (`operators.state_norm`); with eta < 1 it counts (1 - eta) Var[gamma V(s')], as
     L_eta does. Neither gamma nor mu nor lam then sets the pace: what is left is how well pi_b covers pi,
-    sum_a pi^2 / pi_b. The policy's prox is to first order in the step, as with KL. The norm of V is made from P, which a
-    learner does not know: `price` counts what it saves.
+    sum_a pi^2 / pi_b. The policy's prox is to first order in the step, as with KL. The norm of V is made from P, which
+    a learner does not know: `price` counts what it saves.
     """
     weight = mdp.mu[:, None] * mdp.pi_b
     moved = mdp.gamma * mdp.P - jnp.eye(mdp.states, dtype=mdp.P.dtype)[:, None]
