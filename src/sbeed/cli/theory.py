@@ -25,10 +25,14 @@ class Theory:
     """Names of the statements to check, at least one; without this flag, all of them."""
     json: bool = False
     """Print a JSON list of rows on stdout instead of the table."""
+    price: bool = False
+    """Count the steps that Algorithm 1 takes in each distance instead, in minutes; prints a Markdown table."""
 
     def __call__(self) -> int:
         require("--mdps", 1 <= self.mdps <= MOST_MDPS, f"must lie in 1..{MOST_MDPS}, got {self.mdps}")
         require("--seed", 0 <= self.seed < 2**32, f"must lie in [0, 2^32), got {self.seed}")
+        if self.price:
+            return self._price()
         from sbeed.theory.claims import STATEMENTS
 
         names = [statement.name for statement in STATEMENTS]
@@ -49,6 +53,15 @@ class Theory:
         else:
             _print_table(rows)
         return 0 if all(row.holds for row in rows) else 1
+
+    def _price(self) -> int:
+        require("--price", self == Theory(seed=self.seed, price=True), "goes with no other flag than --seed")
+        from sbeed.theory import price
+
+        with counting(len(price.SETTINGS), "settings") as advance:
+            lines = list(price.table(self.seed, on_row=advance))
+        print("\n".join(lines))
+        return 0
 
 
 def _print_table(rows: "Sequence[Row]") -> None:

@@ -41,6 +41,16 @@ def euclidean(mdp: FiniteMDP, lam: Scalar, eta: Scalar = 1.0) -> Prox:
     return lambda z, g: Point(*map(ops_prox.euclidean, z, g))
 
 
+def kl_simplex(mdp: FiniteMDP, lam: Scalar, eta: Scalar = 1.0) -> Prox:
+    """D_V = |V - V'|^2 / 2, D_pi = sum_s KL(pi(.|s) || pi'(.|s)): the paper's own choice, exact in the probabilities.
+
+    In a state, the gradient in the logits is pi times (the gradient in pi less its mean under pi), so divided by pi it
+    is the gradient in pi up to a constant, which the simplex does not feel. A rare action makes it slow: between it and
+    the others ell bends at least 2 lam^2 mu pi_b (1 - pi) / pi times as much as KL does, exponential in 1 / lam.
+    """
+    return lambda z, g: Point(ops_prox.euclidean(z.V, g.V), ops_prox.kl_simplex(z.log_pi, g.logits / jnp.exp(z.log_pi)))
+
+
 def data_weighted(mdp: FiniteMDP, lam: Scalar, eta: Scalar = 1.0) -> Prox:
     """|V|^2 weighted by mu, |logits|^2 by lam^2 mu pi_b: steps that neither rare states nor a small lam slow down."""
     weight = mdp.mu[:, None] * mdp.pi_b
@@ -52,7 +62,8 @@ def residual_norm(mdp: FiniteMDP, lam: Scalar, eta: Scalar = 1.0) -> Prox:
 
     The norm of V is the paper's own (`operators.state_norm`); with eta < 1 it counts (1 - eta) Var[gamma V(s')], as
     L_eta does. Neither gamma nor mu nor lam then sets the pace: what is left is how well pi_b covers pi,
-    sum_a pi^2 / pi_b. The policy's prox is to first order in the step, as with KL.
+    sum_a pi^2 / pi_b. The policy's prox is to first order in the step, as with KL. The norm of V is made from P, which
+    a learner does not know: `price` counts what it saves.
     """
     weight = mdp.mu[:, None] * mdp.pi_b
     moved = mdp.gamma * mdp.P - jnp.eye(mdp.states, dtype=mdp.P.dtype)[:, None]

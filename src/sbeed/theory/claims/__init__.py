@@ -6,6 +6,7 @@ from sbeed.theory.claims import (
     bounded_values,
     conjugate_form,
     contraction,
+    convex_losses,
     data_norm,
     decomposed_bias,
     dual_approximation,
@@ -13,6 +14,7 @@ from sbeed.theory.claims import (
     dual_sign,
     entropy_shaping,
     error_decomposition,
+    first_action_credit,
     following_dual,
     joint_limit,
     lambda_tradeoff,
@@ -55,6 +57,7 @@ STATEMENTS: tuple[Statement, ...] = (
     entropy_shaping.STATEMENT,
     # The saddle-point problem
     conjugate_form.STATEMENT,
+    convex_losses.STATEMENT,
     rho_substitution.STATEMENT,
     variance_cancellation.STATEMENT,
     primal_gradient.STATEMENT,
@@ -68,6 +71,7 @@ STATEMENTS: tuple[Statement, ...] = (
     multi_step_scale.STATEMENT,
     what_rho_sees.STATEMENT,
     trace_consistency.STATEMENT,
+    first_action_credit.STATEMENT,
     # The same loss in Q-coordinates, which the paper does not have
     q_coordinates.STATEMENT,
     q_envelope.STATEMENT,
