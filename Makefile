@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo theory results bench bench-learning bench-baselines bench-offline bench-reliability test test-fast test-browser coverage install lint types imports pytest lock audit wheel clean
+.PHONY: demo theory results bench bench-learning bench-baselines bench-offline bench-reliability test test-fast test-browser test-sb3 generated coverage install lint types imports pytest lock audit wheel clean
 
 # Pendulum from nothing to solved; small networks suffice for it.
 demo: install
@@ -75,6 +75,14 @@ test-browser: install
 		|| { echo "make test-browser: there is no chromium, and it could not be installed: apt-get install chromium" >&2; exit 1; }
 	$(BIN)/pytest tests/browser -m browser
 
+test-sb3: .venv-sb3/.installed
+	.venv-sb3/bin/python -m pytest tests/bridge
+
+# What is written from the configs, the presets and the table of other libraries' names; tests say if it is not current.
+generated: install
+	@for tool in settings presets migration; do $(BIN)/python -m tools.write_$$tool; done
+	@$(BIN)/ruff format --quiet src/sbeed
+
 install: .venv/.installed
 
 # Hashes pin every file; hatchling is in the list, so that nothing is fetched unpinned to build the package itself.
@@ -90,6 +98,15 @@ install: .venv/.installed
 	@test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench
 	.venv-bench/bin/pip install --quiet $$(grep ^torch== benchmarks/requirements.in)
 	.venv-bench/bin/pip install --quiet --require-hashes -r benchmarks/requirements.txt
+	@touch $@
+
+# Our bridge with Stable-Baselines3 itself: the tests' own environment, and torch, which they do without elsewhere.
+.venv-sb3/.installed: requirements.txt benchmarks/requirements.txt pyproject.toml
+	@test -x .venv-sb3/bin/python || $(PYTHON) -m venv .venv-sb3
+	.venv-sb3/bin/pip install --quiet --require-hashes -r requirements.txt
+	.venv-sb3/bin/pip install --quiet $$(grep ^torch== benchmarks/requirements.in)
+	.venv-sb3/bin/pip install --quiet --no-deps $$(grep ^stable-baselines3== benchmarks/requirements.in)
+	.venv-sb3/bin/pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
 # d3rlpy's, which needs an older gymnasium than the rest.
@@ -122,4 +139,4 @@ wheel: install
 	$(BIN)/python -m build --wheel --no-isolation
 
 clean:
-	rm -rf .venv .venv-bench .venv-d3rlpy out dist build
+	rm -rf .venv .venv-bench .venv-sb3 .venv-d3rlpy out dist build

@@ -169,7 +169,7 @@ def test_every_field_is_a_line_of_help(capsys, args, config):
         (["--lam", "-1"], ["--lam: ", "(0, inf)", "-1"]),
         (["--lam", "nan"], ["--lam: "]),
         (["--lam", "much"], ["--lam: got 'much'; --lam FLOAT"]),
-        (["--steps", "1e3"], ["--steps: got '1e3'; --steps INT"]),
+        (["--steps", "1e-3"], ["--steps: got '1e-3'; --steps INT"]),
         (["--hidden", "x"], ["--hidden: got 'x'; --hidden INT"]),
         (["--entropy-target", "nan"], ["--entropy-target: must lie in (-inf, inf)"]),
         (["--eta", "1.5"], ["--eta: ", "[0, 1]", "1.5"]),

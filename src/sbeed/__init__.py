@@ -22,6 +22,7 @@ _HOMES = {
     "train_population": "sbeed.training.run",
     "resume": "sbeed.training.session",
     "Trainer": "sbeed.training.trainer",
+    "Logger": "sbeed.training.logger",
     "Diverged": "sbeed.training.population",
     "DamagedModel": "sbeed.storage.tensors",
     "Dataset": "sbeed.data.dataset",
@@ -39,21 +40,37 @@ _HOMES = {
 }
 __all__ = ["__version__", *_HOMES]  # noqa: PLE0604  the names are strings, and this is where they are listed
 
-if TYPE_CHECKING:
-    from sbeed.agents.q_sbeed.config import QConfig
-    from sbeed.agents.sbeed.config import SBEEDConfig
-    from sbeed.api import DDPG, PCL, SAC, SBEED, TRPO, Algorithm, DualAC, Score
-    from sbeed.collect.record_dataset import record_dataset
-    from sbeed.data.dataset import BadData, Dataset, from_arrays
-    from sbeed.envs.base import EnvironmentFault, HostEnv, JaxEnv
-    from sbeed.envs.noise import StochasticTransition
-    from sbeed.storage.datasets import load_dataset, save_dataset
-    from sbeed.storage.tensors import DamagedModel
-    from sbeed.training.population import Diverged
-    from sbeed.training.run import RunSpec, train, train_population
-    from sbeed.training.session import resume
-    from sbeed.training.trainer import Trainer
-    from sbeed.types import EnvSpec, Transition
+if TYPE_CHECKING:  # `as` exports a name by the rules of type checkers
+    from sbeed.agents.q_sbeed.config import QConfig as QConfig
+    from sbeed.agents.sbeed.config import SBEEDConfig as SBEEDConfig
+    from sbeed.api import DDPG as DDPG
+    from sbeed.api import PCL as PCL
+    from sbeed.api import SAC as SAC
+    from sbeed.api import SBEED as SBEED
+    from sbeed.api import TRPO as TRPO
+    from sbeed.api import Algorithm as Algorithm
+    from sbeed.api import DualAC as DualAC
+    from sbeed.api import Score as Score
+    from sbeed.collect.record_dataset import record_dataset as record_dataset
+    from sbeed.data.dataset import BadData as BadData
+    from sbeed.data.dataset import Dataset as Dataset
+    from sbeed.data.dataset import from_arrays as from_arrays
+    from sbeed.envs.base import EnvironmentFault as EnvironmentFault
+    from sbeed.envs.base import HostEnv as HostEnv
+    from sbeed.envs.base import JaxEnv as JaxEnv
+    from sbeed.envs.noise import StochasticTransition as StochasticTransition
+    from sbeed.storage.datasets import load_dataset as load_dataset
+    from sbeed.storage.datasets import save_dataset as save_dataset
+    from sbeed.storage.tensors import DamagedModel as DamagedModel
+    from sbeed.training.logger import Logger as Logger
+    from sbeed.training.population import Diverged as Diverged
+    from sbeed.training.run import RunSpec as RunSpec
+    from sbeed.training.run import train as train
+    from sbeed.training.run import train_population as train_population
+    from sbeed.training.session import resume as resume
+    from sbeed.training.trainer import Trainer as Trainer
+    from sbeed.types import EnvSpec as EnvSpec
+    from sbeed.types import Transition as Transition
 
 
 def __getattr__(name: str) -> Any:

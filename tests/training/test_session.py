@@ -28,7 +28,7 @@ from tests.tiny import TINY
 from tests.training.counting import Clockwork
 
 SIZES = "--hidden 4 --batch-size 4 --replay-capacity 100 --warmup 16 --steps-per-iteration 8 --updates-per-iteration 1"
-LOOKS = "--episodes 1 --evaluate-every 24 --final-episodes 2 --checkpoint-every 16"
+LOOKS = "--episodes 1 --evaluate-every 24 --final-episodes 2 --checkpoint-every 16 --quiet"
 STEPS = 100  # not a multiple of an iteration
 
 

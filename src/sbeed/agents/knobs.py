@@ -8,19 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, field, fields, replace
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-# Names of fields in other libraries, and the ends of ours.
-_PEERS = {
-    "learning_rate": "step_size",
-    "buffer_size": "replay_capacity",
-    "learning_starts": "warmup",
-    "train_freq": "steps_per_iteration",
-    "n_steps": "steps_per_iteration",
-    "gradient_steps": "updates_per_iteration",
-    "tau": "slow_rate",
-    "ent_coef": "lam",
-    "net_arch": "hidden",
-    "target_kl": "kl_radius",
-}
+from sbeed.agents.peers import answer
 
 
 def knob(
@@ -52,10 +40,9 @@ def with_fields(config: Any, changes: Mapping[str, Any]) -> Any:
     kinds = get_type_hints(type(config))
     for name in changes:
         if name not in kinds:
-            close = [ours for ours in kinds if ours.endswith(_PEERS.get(name, "?"))]
-            close = close or difflib.get_close_matches(name, kinds, n=3)
+            close = difflib.get_close_matches(name, kinds, n=3)
             hint = f"did you mean {' or '.join(close)}?" if close else f"the names are {', '.join(kinds)}"
-            raise ValueError(f"{name}: no such field; {hint}")
+            raise ValueError(f"{name}: no such field; {answer(name, kinds) or hint}")
     return replace(config, **{name: converted(name, value, kinds[name]) for name, value in changes.items()})
 
 

@@ -9,7 +9,7 @@ import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, get_type_hints
 
 import tyro
 
@@ -18,19 +18,23 @@ from sbeed.agents.configs import config_of
 from sbeed.cli.console import ENVIRONMENT_FAULT, OUR_FAULT, UserError, complain, one_line, say
 from sbeed.cli.data import Data, Record, Value
 from sbeed.cli.figure import FigureCommand
-from sbeed.cli.fit import fit_command
-from sbeed.cli.flags import spell_out, switches
+from sbeed.cli.fit import FitSettings, fit_command
+from sbeed.cli.flags import spell_out, switches, whole_fields
 from sbeed.cli.inspect import Inspect
-from sbeed.cli.plan import check_flags, chosen, read_file
+from sbeed.cli.plan import RunSettings, check_flags, chosen, read_file
 from sbeed.cli.report import Report
 from sbeed.cli.runs import Eval, Plot, Video
+from sbeed.cli.short_help import train_help
 from sbeed.cli.theory import Theory
 from sbeed.cli.train import Resume, Train, with_flags_of
 from sbeed.cli.tune import Tune
+from sbeed.cli.words import hint, names_a_module, whole_numbers
 from sbeed.reporting.markup import printable
 from sbeed.training.interrupt import Terminated
 
 DESCRIPTION = "SBEED: reinforcement learning that solves the smoothed Bellman equation as an optimisation problem."
+# Flags of the commands that take whole numbers, which may be written 1e6.
+COUNTS = whole_fields(RunSettings, FitSettings, Record, Eval, Video)
 COMMANDS: dict[str, Callable[..., Any]] = {
     "resume": Resume,
     "inspect": Inspect,
@@ -109,7 +113,14 @@ def _parse(args: list[str]) -> Callable[[], int]:
     agent, preset = chosen(args, file)
     if asks:
         check_flags(agent, preset, args)
-    args = spell_out(args, switches(config_of(agent, preset)))
+    if args[:1] == ["train"] and {"-h", "--help"} & set(args):
+        say(train_help(agent, preset))
+        sys.exit(0)
+    args = ["--help" if arg == "--help-all" else arg for arg in args]
+    if names_a_module(args):  # at the end: nothing in the current folder takes another module's place
+        sys.path.append(os.getcwd())
+    form = config_of(agent, preset)
+    args = whole_numbers(spell_out(args, switches(form)), COUNTS | whole_fields(form))
     commands: dict[str, Callable[..., Any]] = {
         "train": with_flags_of(agent, preset, Train, file),
         "fit": fit_command(agent, preset),
@@ -122,7 +133,11 @@ def _parse(args: list[str]) -> Callable[[], int]:
     except SystemExit as stop:
         if stop.code in (0, None):
             raise
-        raise UserError(_one_line(complaint.getvalue())) from None
+        said = hint(args, commands, get_type_hints(form)) if "Unrecognized" in complaint.getvalue() else None
+        if said is not None and said.startswith("--"):
+            raise UserError(said) from None
+        line = _one_line(complaint.getvalue())
+        raise UserError(line if said is None else f"{line}; {said}") from None
 
 
 def _one_line(box: str) -> str:

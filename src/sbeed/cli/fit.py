@@ -2,6 +2,7 @@
 
 import contextlib
 from dataclasses import dataclass, field, make_dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -10,7 +11,8 @@ import tyro
 from sbeed.agents.configs import FORMS, config_of
 from sbeed.agents.knobs import knob
 from sbeed.cli.console import complaints
-from sbeed.cli.flags import flags_of, given
+from sbeed.cli.flags import flags_of, given, own_default, preset_value
+from sbeed.cli.lines import told
 from sbeed.cli.plan import RunSettings, plan_of
 from sbeed.cli.train import faults, own_run, report
 
@@ -47,7 +49,9 @@ class FitSettings:
 if TYPE_CHECKING:
     FitFlags: TypeAlias = Any
 else:
-    FitFlags = flags_of(FitSettings, "How to learn, for how long, and how often to evaluate.", show_defaults=True)
+    FitFlags = flags_of(
+        FitSettings, "How to learn, for how long, and how often to evaluate.", default=own_default(FitSettings)
+    )
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,10 @@ class Fit:
     """Directory of the run; it must be empty or not exist."""
     plan: Annotated[FitFlags, tyro.conf.OmitArgPrefixes]
     settings: Any  # flags of the algorithm's own (`fit_command`)
+    quiet: bool = False
+    """Print nothing before the final scores."""
+    verbose: bool = False
+    """Print a line for each evaluation on a terminal too, with all numbers of the updates."""
 
     def __call__(self) -> int:
         with complaints(ValueError):
@@ -70,7 +78,6 @@ class Fit:
 
             from sbeed.agents.registry import find
             from sbeed.storage.datasets import load_dataset
-            from sbeed.training.progress_bar import progress_bar
             from sbeed.training.run import in_rounds, make_trainer
             from sbeed.training.session import record
 
@@ -82,14 +89,16 @@ class Fit:
                 task = dataset.task(spec.env or None)
                 trainer = make_trainer(spec, task, seeds=plan.seeds, dataset=dataset)
             spec = replace(spec, steps=in_rounds(spec.steps, trainer.config), data=trainer.data)
-            with contextlib.closing(trainer), faults(), progress_bar(trainer, spec.steps) as show:
-                rows = record(run, spec, trainer, task, on_progress=lambda _: show())
+            saying = told(spec, trainer, quiet=self.quiet, verbose=self.verbose)
+            with contextlib.closing(trainer), faults(), saying as hearing:
+                rows = record(run, spec, trainer, task, on_progress=hearing.progress, on_rows=hearing.rows)
         return report(rows, self.out)
 
 
 def fit_command(agent: str, preset: str) -> type[Fit]:
     """Extend `Fit` by the flags of that algorithm's preset."""
     about = f"Settings of {agent}; the preset gives those that are left out."
-    flags = flags_of(config_of(agent, preset), about, show_defaults=False)
+    shown = preset or ("offline" if agent == "sbeed" else "default")
+    flags = flags_of(config_of(agent, preset), about, default=partial(preset_value, agent, shown))
     settings = ("settings", Annotated[flags, tyro.conf.OmitArgPrefixes])
     return make_dataclass("Fit", [settings], bases=(Fit,), frozen=True, namespace={"__doc__": Fit.__doc__})

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Report:
-    """Write report.html: every figure of a directory with its tables, claims and configs, readable offline.
+    """Write report.html: every figure of a directory, or all its runs, with tables and configs, readable offline.
 
     Unfinished runs are shown up to their last row. The same files give the same page.
     """
 
     path: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
-    """Directory of a figure, or a directory of several figures."""
+    """Directory of a figure, of several figures, or of any runs."""
     pictures: bool = False
     """Also draw the pictures of each figure (curves, iqm, comparison) into its directory, as PNG and SVG."""
 
@@ -30,10 +30,8 @@ class Report:
         packages = ("scipy", "matplotlib") if self.pictures else ("scipy",)
         for package in packages:
             require("report", find_spec(package) is not None, f"needs {package}: pip install 'sbeed[plot]'")
-        from sbeed.reporting.figure_folder import read_results
-
         with complaints(OSError, ValueError):
-            found = read_results(self.path)
+            found = read_any(self.path)
         written = [write_page(self.path, found)]
         if self.pictures:
             from sbeed.reporting import plots
@@ -41,6 +39,21 @@ class Report:
             written += [path for figure in found.figures if figure.panels for path in plots.pictures(figure)]
         say("\n".join(str(path) for path in written))
         return 0
+
+
+def read_any(path: Path) -> "Results":
+    """Read the figures, claims and theory in a directory; if there are none, its runs."""
+    from sbeed.reporting.figure_folder import read_results
+    from sbeed.reporting.figure_results import Results
+    from sbeed.reporting.run_folder import read_runs
+
+    try:
+        return read_results(path)
+    except FileNotFoundError as nothing:
+        runs = read_runs(path) if path.is_dir() else None
+        if runs is None:
+            raise FileNotFoundError(f"{nothing}; nor does it hold a run") from None
+        return Results([runs], [], [])
 
 
 def write_page(path: Path, found: "Results") -> Path:

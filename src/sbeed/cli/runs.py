@@ -1,7 +1,7 @@
 """`sbeed eval`, `sbeed video`, `sbeed plot`: commands on a run's directory or a saved model."""
 
 import json as json_module
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from sbeed.cli.console import ENVIRONMENT_FAULT, complaints, require, say
-from sbeed.storage.run_dir import METRICS, read_rows, saved_models
+from sbeed.cli.train import EnvKwargs, Wrappers, named_env
+from sbeed.storage.run_dir import CONFIG, METRICS, is_run, read_config, read_rows, saved_models
 from sbeed.storage.safe_write import new_file
 
 if TYPE_CHECKING:
@@ -28,6 +29,10 @@ class Eval:
     """Episodes of each model, at least 1."""
     env: str | None = None
     """Where to play, if not in the environment that the model names."""
+    env_kwargs: EnvKwargs = ()
+    """Arguments of that environment, as key=value: with --env."""
+    wrapper: Wrappers = ()
+    """Wrappers around that environment, as module:Name, the first one innermost: with --env."""
     json: bool = False
     """Print mean_return, std_return, returns and lengths as JSON."""
 
@@ -37,7 +42,7 @@ class Eval:
         returns: list[float] = []
         lengths: list[int] = []
         for model in found:
-            with _playing(model, self.env) as agent:
+            with _playing(model, self.env, self.env_kwargs, self.wrapper) as agent:
                 score = agent.evaluate(self.episodes)
             returns += score.returns
             lengths += score.lengths
@@ -106,12 +111,19 @@ class Plot:
             require("runs", ours, f"'{name}' has a {METRICS} that sbeed did not write")
             played = all("return" in row for row in some)
             require("runs", played, f"'{name}' has no returns: it was never evaluated (sbeed fit --eval-env)")
+        with complaints(OSError, ValueError):
+            fitted = [name for name in rows if _is_fitted(Path(name))]
         from sbeed.reporting import plots
 
         with complaints(OSError):
-            plots.save_as(plots.learning_curves(rows), self.out)
+            plots.save_as(plots.learning_curves(rows, fitted=fitted), self.out)
         say(self.out)
         return 0
+
+
+def _is_fitted(run: Path) -> bool:
+    """True for a run that learned from a dataset."""
+    return is_run(run) and bool(read_config(run / CONFIG).get("data"))
 
 
 def _is_ours(row: Mapping[str, Any]) -> bool:
@@ -126,7 +138,9 @@ def _models(run: Path) -> list[Path]:
 
 
 @contextmanager
-def _playing(model: Path, env: str | None) -> "Iterator[Algorithm]":
+def _playing(
+    model: Path, env: str | None, arguments: Sequence[str] = (), wrappers: Sequence[str] = ()
+) -> "Iterator[Algorithm]":
     """Load a saved agent for the block; report in one line what goes wrong there."""
     from gymnasium.error import Error as GymnasiumError
 
@@ -137,6 +151,6 @@ def _playing(model: Path, env: str | None) -> "Iterator[Algorithm]":
         complaints(EnvironmentFault, code=ENVIRONMENT_FAULT),
         complaints(ValueError, OSError, GymnasiumError, ImportError),
     ):
-        agent = Algorithm.load(model, env=env)
+        agent = Algorithm.load(model, env=None if env is None else named_env(env, arguments, wrappers))
         yield agent
         agent.close()

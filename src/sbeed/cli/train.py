@@ -2,8 +2,9 @@
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, make_dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, make_dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
@@ -11,17 +12,24 @@ import tyro
 
 from sbeed.agents.configs import config_of
 from sbeed.cli.console import DIVERGED, ENVIRONMENT_FAULT, complaints, require, say
-from sbeed.cli.flags import flags_of, given
+from sbeed.cli.flags import flags_of, given, own_default, preset_value
+from sbeed.cli.lines import resumed_lines, told
 from sbeed.cli.plan import Plan, RunSettings, plan_of, told_by_flag
 
 if TYPE_CHECKING:
+    from sbeed.envs.maker import EnvMaker
     from sbeed.storage.run_dir import Row, RunDir
+
+EnvKwargs: TypeAlias = Annotated[tuple[str, ...], tyro.conf.arg(metavar="KEY=VALUE ...", help_behavior_hint="")]
+Wrappers: TypeAlias = Annotated[tuple[str, ...], tyro.conf.arg(metavar="MODULE:NAME ...", help_behavior_hint="")]
 
 
 if TYPE_CHECKING:
     PlanFlags: TypeAlias = Any
 else:
-    PlanFlags = flags_of(RunSettings, "What to train, for how long, and how often to evaluate.", show_defaults=True)
+    PlanFlags = flags_of(
+        RunSettings, "What to train, for how long, and how often to evaluate.", default=own_default(RunSettings)
+    )
 
 
 @dataclass(frozen=True)
@@ -62,14 +70,23 @@ class Asking:
 class Train(Asking):
     """Train agents; writes their final models, config.yaml, metrics.jsonl, TensorBoard events and a learning curve."""
 
+    env_kwargs: EnvKwargs = ()
+    """Arguments of the environment, as key=value; `sbeed resume` and `eval` are given them again."""
+    wrapper: Wrappers = ()
+    """Wrappers around the environment, as module:Name, the first one innermost."""
+    quiet: bool = False
+    """Print nothing before the final scores."""
+    verbose: bool = False
+    """Print a line for each evaluation on a terminal too, with all numbers of the updates."""
+
     def __call__(self) -> int:
         plan = self.merged()
         with own_run(self.out) as run:
             from gymnasium.error import Error as GymnasiumError
             from jax.errors import JaxRuntimeError
 
+            from sbeed.envs.maker import EnvMaker
             from sbeed.envs.task import read_task
-            from sbeed.training.progress_bar import progress_bar
             from sbeed.training.run import make_trainer
             from sbeed.training.session import record
 
@@ -77,10 +94,15 @@ class Train(Asking):
             wrong = (ValueError, GymnasiumError, ImportError, JaxRuntimeError)  # the last: out of memory
             with faults(), self.complaints(*wrong):  # the first reset is made here
                 self.check_env(spec.env)
-                task = read_task(spec.env, spec.noise)
-                trainer = make_trainer(spec, task, seeds=plan.seeds, workers=self.workers)
-            with contextlib.closing(trainer), faults(), progress_bar(trainer, spec.steps) as show:
-                rows = record(run, spec, trainer, task, on_progress=lambda _: show())
+                env = named_env(spec.env, self.env_kwargs, self.wrapper)
+                task = read_task(env, spec.noise)
+                if task.name is not None and unversioned(spec.env, task.spec.name):  # one warning of it is enough
+                    spec, task = replace(spec, env=task.spec.name), task._replace(name=task.spec.name)
+                maker = env if isinstance(env, EnvMaker) else None
+                trainer = make_trainer(spec, task, seeds=plan.seeds, workers=self.workers, env=maker)
+            saying = told(spec, trainer, quiet=self.quiet, verbose=self.verbose)
+            with contextlib.closing(trainer), faults(), saying as hearing:
+                rows = record(run, spec, trainer, task, on_progress=hearing.progress, on_rows=hearing.rows)
         return report(rows, self.out)
 
 
@@ -94,12 +116,18 @@ class Resume:
     """Step of the checkpoint to continue from, if not the newest; later checkpoints are removed."""
     env: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = None
     """Name of the environment, needed only if the name imports a module: no file may cause an import."""
+    env_kwargs: EnvKwargs = ()
+    """Arguments of the environment, if it was begun with some: with --env."""
+    wrapper: Wrappers = ()
+    """Wrappers around the environment, if it was begun with some: with --env."""
     workers: int = 0
     """Processes that step the environments; 0: this process does. More speed up slow environments and use memory."""
     restart_episodes: bool = False
     """Drop the unfinished episodes: for an environment that is not deterministic, so that they cannot be replayed."""
     data: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None
     """Directory of the dataset, for a run of `sbeed fit`. A dataset other than the run's is refused."""
+    quiet: bool = False
+    """Print nothing before the final scores."""
 
     def __call__(self) -> int:
         from sbeed.storage.checkpoints import cores_of
@@ -112,22 +140,25 @@ class Resume:
             from gymnasium.error import Error as GymnasiumError
 
             from sbeed.collect.actor import Unrepeatable
+            from sbeed.envs.maker import EnvMaker
             from sbeed.training.run_settings import read_settings
             from sbeed.training.session import go_on, is_finished
 
             with faults(), complaints(ValueError, GymnasiumError, ImportError, Unrepeatable):
-                spec, seeds = read_settings(self.run)
+                env = None if self.env is None else named_env(self.env, self.env_kwargs, self.wrapper)
+                spec, seeds = read_settings(self.run, env if isinstance(env, EnvMaker) else None)
                 if self.start is None and is_finished(self.run, seeds, spec.steps, spec.steps):
                     say(f"'{self.run}' is finished: there is nothing left to do")
                     return 0
                 rows = go_on(
                     run,
                     at=self.start,
-                    env=self.env,
+                    env=env,
                     workers=self.workers,
                     restart_episodes=self.restart_episodes,
                     data=self.data,
-                    progress_bar=True,
+                    progress_bar=not self.quiet,
+                    on_rows=resumed_lines(spec.steps, len(seeds), self.quiet),
                 )
         return report(rows, self.run)
 
@@ -143,6 +174,18 @@ def own_run(path: Path, *, resume: bool = False) -> "Iterator[RunDir]":
                 check_run(path)
             run = stack.enter_context(RunDir(path, resume=resume))
         yield run
+
+
+def named_env(name: str, arguments: Sequence[str], wrappers: Sequence[str]) -> "str | EnvMaker":
+    """The environment that the user named: its name, or what makes it with its arguments and wrappers."""
+    from sbeed.envs.maker import read_maker
+
+    return read_maker(name, arguments, wrappers) if arguments or wrappers else name
+
+
+def unversioned(asked: str, made: str) -> bool:
+    """True for a name such as HalfCheetah, for which Gymnasium makes HalfCheetah-v5 with a warning."""
+    return made.rpartition("-v")[0] == asked
 
 
 def check_workers(workers: int) -> None:
@@ -179,7 +222,7 @@ def with_flags_of(agent: str, preset: str, command: type[Asking], file: Mapping[
     flags = flags_of(
         config_of(agent, preset),
         f"Settings of {agent}; as keys of a file they have underscores. The preset gives those that are left out.",
-        show_defaults=False,
+        default=partial(preset_value, agent, preset),
     )
     settings = ("settings", Annotated[flags, tyro.conf.OmitArgPrefixes])
     more = {"__doc__": command.__doc__, "file": file}

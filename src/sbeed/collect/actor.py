@@ -113,6 +113,11 @@ class Actor:
                 self._begin(self._episode.number)
         return transitions([(s.obs, s.raw, s.reward, s.next_obs, s.terminated, s.last) for s in rows]), returns
 
+    @property
+    def stepped(self) -> Any:
+        """The Gymnasium environment that is stepped; None if it is of another kind."""
+        return getattr(self.env, "env", None)
+
     def mark(self) -> Mark:
         """Return the state to resume from."""
         box = self.env.spec.action_kind == "box"

@@ -1,8 +1,9 @@
 """Turn an environment, given by name or as an object, into the actors that step it on the host."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import gymnasium
 from gymnasium.vector import VectorEnv
@@ -13,26 +14,28 @@ from sbeed.envs import registry
 from sbeed.envs.base import HostEnv, JaxEnv
 from sbeed.envs.hosted import Hosted
 from sbeed.envs.task import Env, OneEnv
+from sbeed.envs.vec_env import FromVecEnv
 
 
 class Source(NamedTuple):
     """A maker of actors for one environment."""
 
     actor: Callable[[int], Actor | VectorActor]  # makes an actor from a member's seed
-    named: bool  # the environment was given by name, so that every member can have its own
+    named: bool  # the environment was given by name or by a function that makes it: every member can have its own
     replayable: bool = True  # episodes can be replayed from their seeds
 
 
 def host_source(env: Env, noise: float, eval_env: OneEnv | None) -> Source:
     """Make the source of an environment.   eval_env: where to evaluate; None makes another environment like `env`"""
-    if not isinstance(env, str | JaxEnv) and getattr(eval_env, "unwrapped", eval_env) is getattr(env, "unwrapped", env):
+    made_again = isinstance(env, str | JaxEnv) or registry.is_factory(env)
+    if not made_again and getattr(eval_env, "unwrapped", eval_env) is getattr(env, "unwrapped", env):
         raise ValueError("eval_env: must be another environment than env, whose episode it would break off")
     if isinstance(env, VectorEnv):
         if noise:
             raise ValueError("noise: give the environments inside a VectorEnv their own")
         return Source(partial(VectorActor, env, _evaluation(env, 0.0, eval_env)), named=False, replayable=False)
     actor = partial(Actor, partial(make_host, env, noise), _evaluation(env, noise, eval_env))
-    return Source(actor, named=isinstance(env, str | JaxEnv))
+    return Source(actor, named=made_again)
 
 
 class Lent:
@@ -40,6 +43,7 @@ class Lent:
 
     def __init__(self, env: HostEnv):
         self.spec, self.reset, self.step = env.spec, env.reset, env.step
+        self.env = getattr(env, "env", None)
 
     def close(self) -> None:
         pass
@@ -50,33 +54,39 @@ def make_host(env: OneEnv, noise: float = 0.0) -> HostEnv:
     made = registry.make(env, noise)
     if isinstance(made, JaxEnv):
         return Hosted(made)
-    return made if isinstance(env, str) else Lent(made)
+    return made if isinstance(env, str) or registry.is_factory(env) else Lent(made)
 
 
 def _evaluation(env: Env, noise: float, eval_env: OneEnv | None) -> MakeEnv:
     if eval_env is not None:
         return partial(make_host, eval_env)
-    if isinstance(env, str | JaxEnv):
+    if isinstance(env, str | JaxEnv) or registry.is_factory(env):
         return partial(make_host, env, noise)
     return partial(_again, env, noise)
 
 
-def _again(env: gymnasium.Env | VectorEnv | HostEnv, noise: float) -> HostEnv:
+def _again(env: Any, noise: float) -> HostEnv:
     """Make another environment like this one from its Gymnasium registration."""
     registered = env.spec
     if not isinstance(registered, gymnasium.envs.registration.EnvSpec):
         raise ValueError(f"eval_env: {env} has no registration to make another one from; give one to evaluate in")
     try:
-        if isinstance(env, VectorEnv):
+        if isinstance(env, VectorEnv) and not isinstance(env, FromVecEnv):
             of_vectors = ("num_envs", "vectorization_mode", "vector_kwargs", "wrappers", "max_episode_steps")
             fields = {name: value for name, value in registered.kwargs.items() if name not in of_vectors}
             made = gymnasium.make(registered.id, max_episode_steps=registered.max_episode_steps, **fields)
             for wrap in registered.kwargs.get("wrappers") or ():
                 made = wrap(made)
         else:
-            made = gymnasium.make(registered)
+            made = gymnasium.make(_without_monitor(registered))
     except (gymnasium.error.Error, ValueError, TypeError) as error:
         raise ValueError(f"eval_env: {env} cannot be made again ({error}); give one to evaluate in") from error
     again = registry.make(made, noise)
     assert isinstance(again, HostEnv)
     return again
+
+
+def _without_monitor(registered: gymnasium.envs.registration.EnvSpec) -> gymnasium.envs.registration.EnvSpec:
+    """Leave out Stable-Baselines3's Monitor, which only counts, and cannot be made again."""
+    kept = tuple(wrapper for wrapper in registered.additional_wrappers if wrapper.name != "Monitor")
+    return replace(registered, additional_wrappers=kept)

@@ -113,6 +113,10 @@ class VectorActor:
     def _where(self) -> str:
         return f" at step {self.steps} of the vector"
 
+    @property
+    def stepped(self) -> VectorEnv:
+        return self.envs
+
     def mark(self) -> Mark:
         raise ValueError(
             f"{self.name}: a vector environment resets itself, so its episodes cannot be played again: "

@@ -61,7 +61,14 @@ def open_for_filming(name: str | None, named_by_user: bool = False) -> gymnasium
     if sys.platform == "linux" and not os.environ.get("DISPLAY"):
         os.environ.setdefault("MUJOCO_GL", "egl")  # the defaults of MuJoCo and pygame need a screen
         os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
-    return make_gym(name, render_mode="rgb_array")
+    try:
+        env = make_gym(name, render_mode="rgb_array")
+    except (TypeError, gymnasium.error.Error) as error:  # its class may take no render_mode, or not this one
+        raise ValueError(f"{name} cannot be filmed: {' '.join(str(error).split())}") from error
+    if "rgb_array" not in env.metadata.get("render_modes", ()):
+        env.close()
+        raise ValueError(f"{name} cannot be filmed: it has no render_mode 'rgb_array'")
+    return env
 
 
 def frames(

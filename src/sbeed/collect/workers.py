@@ -34,6 +34,11 @@ class Collector(abc.ABC):
     def __init__(self, members: int):
         self.members = members
 
+    @property
+    def env(self) -> Any:
+        """The Gymnasium environment or vector of the first member; None if it is in a worker process."""
+        return None
+
     def begin(self, policies: Sequence[Drawing], steps: int) -> None:
         """Ask all actors to collect. Worker processes start at once, this process when `answers` is called."""
         self.ask("collect", [(policy, steps) for policy in policies])
@@ -79,6 +84,10 @@ class InProcess(Collector):
     def __init__(self, makers: Sequence[MakeActor]):
         super().__init__(len(makers))
         self.actors = [make() for make in makers]
+
+    @property
+    def env(self) -> Any:
+        return self.actors[0].stepped
 
     def ask(self, method: str, arguments: Sequence[tuple]) -> None:
         self._method, self._arguments = method, arguments

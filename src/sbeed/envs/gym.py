@@ -2,6 +2,8 @@
 
 import difflib
 import math
+import sys
+import warnings
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -11,16 +13,18 @@ from gymnasium import spaces
 from gymnasium.vector import VectorEnv
 
 from sbeed.envs.base import EnvironmentFault
+from sbeed.envs.statistics import check_statistics
 from sbeed.types import EnvSpec
 
+_HEARD: set[str] = set()  # warnings of MuJoCo
 _LARGEST = float(np.finfo(np.float32).max)  # rewards are kept as float32, where a larger one is infinite
 
 
-def make_gym(name: str, *, time_limit: bool = True, render_mode: str | None = None) -> gymnasium.Env:
+def make_gym(name: str, *, time_limit: bool = True, render_mode: str | None = None, **arguments: Any) -> gymnasium.Env:
     """`gymnasium.make`, except that an unknown id is a ValueError with the ids that come close.
 
     A name such as module:Name-v0 imports the module: one from a file goes through `envs.task.check_imports_nothing`
-    first. time_limit: whether episodes are cut where the registration says.
+    first. time_limit: whether episodes are cut where the registration says. arguments: of the environment itself.
     """
     module, colon, _ = name.rpartition(":")
     if colon and not all(part.isidentifier() for part in module.split(".")):
@@ -29,7 +33,9 @@ def make_gym(name: str, *, time_limit: bool = True, render_mode: str | None = No
         # The checker wraps every step to look at the first two; GymEnv looks at all of them.
         limit = None if time_limit else -1
         drawn = {} if render_mode is None else {"render_mode": render_mode}  # which not every environment takes
-        return gymnasium.make(name, disable_env_checker=True, max_episode_steps=limit, **drawn)
+        made = gymnasium.make(name, disable_env_checker=True, max_episode_steps=limit, **drawn, **arguments)
+        _hear_mujoco()
+        return made
     except gymnasium.error.DependencyNotInstalled:
         raise
     except gymnasium.error.Error as error:
@@ -37,6 +43,21 @@ def make_gym(name: str, *, time_limit: bool = True, render_mode: str | None = No
         close = difflib.get_close_matches(name.lower(), by_lower_case, n=3)
         hint = f"did you mean {', '.join(by_lower_case[key] for key in close)}?" if close else "no known id comes close"
         raise ValueError(f"{name!r} is not a Gymnasium environment id: {hint} ({error})") from error
+
+
+def _hear_mujoco() -> None:
+    """Let MuJoCo's warnings be Python's: each comes once, and no MUJOCO_LOG.TXT is left in the current folder."""
+    mujoco = sys.modules.get("mujoco")
+    if mujoco is not None:
+        mujoco.set_mju_user_warning(_warn_of_mujoco)
+
+
+def _warn_of_mujoco(message: str) -> None:
+    """The message without its time, so that the same warning at another time is the same."""
+    kind = message.partition(" Time = ")[0]
+    if kind not in _HEARD:
+        _HEARD.add(kind)
+        warnings.warn(f"MuJoCo: {kind} (said once)", RuntimeWarning, stacklevel=2)
 
 
 class GymEnv:
@@ -51,6 +72,7 @@ class GymEnv:
         self._env = make_gym(env) if isinstance(env, str) else env
         registered = self._env.spec
         name = registered.id if registered is not None else type(self._env.unwrapped).__name__
+        check_statistics(name, self._env)
         self._read_observation_space(name, self._env.observation_space)
         self._spec = EnvSpec(
             name=name,
@@ -65,6 +87,11 @@ class GymEnv:
     @property
     def spec(self) -> EnvSpec:
         return self._spec
+
+    @property
+    def env(self) -> gymnasium.Env:
+        """The Gymnasium environment itself."""
+        return self._env
 
     def reset(self, seed: int) -> np.ndarray:
         self._episode += 1
@@ -101,7 +128,7 @@ class GymEnv:
             self._observation_size, self._observation_start = int(space.n), int(space.start)
         elif isinstance(space, spaces.Box) and len(space.shape) <= 1:
             self._observation_size = math.prod(space.shape)
-            self._observation_shape = (self._observation_size,)
+            self._observation_shape = space.shape or (1,)
             if not self._observation_size:
                 raise ValueError(f"{name}: observation space {space} has no numbers: there is nothing to see")
         else:
@@ -121,8 +148,9 @@ class GymEnv:
             )
         if not space.is_bounded():
             raise ValueError(
-                f"{name}: action space {space} has infinite bounds, so [-1, 1] cannot be mapped to it; allowed is a "
-                "Box with finite bounds (gymnasium.wrappers.RescaleAction or TransformAction can give it some)"
+                f"{name}: action space {space} has infinite bounds, so [-1, 1] cannot be mapped to it; give it finite "
+                "ones: gymnasium.wrappers.TransformAction(env, lambda action: action, "
+                f"gymnasium.spaces.Box(-1.0, 1.0, {space.shape}))"
             )
         self._act = self._box_action
         self._action_size, self._action_shape, self._action_dtype = space.shape[0], space.shape, space.dtype
@@ -136,7 +164,7 @@ class GymEnv:
         # Always a copy: an environment may write its next observation into the same array.
         obs = np.array(raw, np.float32, ndmin=1)
         if obs.shape != self._observation_shape:
-            raise self._fault(f"observation has shape {obs.shape}, its space has {self._observation_shape}")
+            raise self._fault(f"observation has the shape {obs.shape}, its space has {self._observation_shape}")
         return obs
 
     def _one_hot(self, raw: Any) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any, TypeAlias, TypeGuard, cast
 
 import gymnasium
 
@@ -21,19 +22,29 @@ JAX_ENVS: dict[str, Callable[[], JaxEnv]] = {
 }
 
 
-def make(env: str | JaxEnv | HostEnv | gymnasium.Env, noise: float = 0.0) -> JaxEnv | HostEnv:
+Factory: TypeAlias = Callable[[], gymnasium.Env]
+
+
+def is_factory(env: Any) -> TypeGuard[Factory]:
+    """True for a function that makes a Gymnasium environment."""
+    return callable(env) and not isinstance(env, type | JaxEnv | gymnasium.Env)
+
+
+def make(env: str | JaxEnv | HostEnv | gymnasium.Env | Factory, noise: float = 0.0) -> JaxEnv | HostEnv:
     """The environment of that name: one of `JAX_ENVS`, otherwise a Gymnasium id. One that exists passes through.
 
     noise: the scale of `StochasticTransition`, for Gymnasium's environments only.
     """
     if isinstance(env, str) and not env.startswith("jax:"):
         env = make_gym(env)
+    if is_factory(env):
+        env = env()
     if isinstance(env, gymnasium.Env):  # tested before HostEnv: it has the same method names
         return GymEnv(StochasticTransition(env, noise) if noise else env)
     if noise:
         raise ValueError(f"noise: only a Gymnasium environment can be given noise, got {env}")
     if not isinstance(env, str):
-        return env
+        return cast(JaxEnv | HostEnv, env)
     if env not in JAX_ENVS:
         raise ValueError(f"{env!r} is not a JAX environment: the names are {', '.join(JAX_ENVS)}")
     return JAX_ENVS[env]()

@@ -10,7 +10,7 @@ from sbeed.envs.base import HostEnv, JaxEnv
 from sbeed.envs.gym import make_gym, vector_spec
 from sbeed.types import EnvSpec
 
-OneEnv: TypeAlias = str | JaxEnv | HostEnv | gymnasium.Env
+OneEnv: TypeAlias = str | JaxEnv | HostEnv | gymnasium.Env | registry.Factory
 Env: TypeAlias = OneEnv | VectorEnv
 
 
@@ -26,13 +26,16 @@ class Task(NamedTuple):
 
 def read_task(env: Env, noise: float = 0.0) -> Task:
     """Describe an environment; a ValueError if no agent can act in it."""
-    if isinstance(env, str) and not env.startswith("jax:"):
-        opened = make_gym(env)
+    if registry.is_factory(env) or (isinstance(env, str) and not env.startswith("jax:")):
+        opened = make_gym(env) if isinstance(env, str) else env()
         task = read_task(opened, noise)
         opened.close()
-        return task._replace(name=env)
+        return task._replace(name=env if isinstance(env, str) else None)
     if not isinstance(env, str | gymnasium.Env | VectorEnv | JaxEnv | HostEnv) or isinstance(env, type):
-        raise ValueError(f"env: must be a name, a Gymnasium environment or vector, or a JAX environment, got {env!r}")
+        raise ValueError(
+            "env: must be a name, a Gymnasium environment or vector, a function that makes one environment, or a JAX "
+            f"environment, got {env!r}"
+        )
     spec = spec_of(env, noise)
     return Task(spec, *spaces.of_env(env, spec), env if isinstance(env, str) else None, noise)
 
@@ -42,7 +45,7 @@ def spec_of(env: Env, noise: float = 0.0) -> EnvSpec:
     if isinstance(env, VectorEnv):
         return vector_spec(env)
     made = registry.make(env, noise)
-    if isinstance(env, str) and not isinstance(made, JaxEnv):
+    if (isinstance(env, str) or registry.is_factory(env)) and not isinstance(made, JaxEnv):
         made.close()
     return made.spec
 

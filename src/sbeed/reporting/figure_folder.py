@@ -162,11 +162,11 @@ def read_figure(path: Path) -> FigureResults:
         panels = [_asked_panel(panel) for panel in found["panels"]]
         figure = FigureResults(
             path,
-            _name(found["name"]),
-            _name(found["title"]),
+            name_in_file(found["name"]),
+            name_in_file(found["title"]),
             panels=without_repeats(panels),
             axes=tuple(dict.fromkeys(panel.x for panel in panels)),
-            facts={word: _name(found.get(word) or "–") for word in ("scale", "executor", "machine")},
+            facts={word: name_in_file(found.get(word) or "–") for word in ("scale", "executor", "machine")},
             versions=dict(found.get("versions", {})),
             seconds=_finite(found.get("seconds")),
         )
@@ -176,7 +176,7 @@ def read_figure(path: Path) -> FigureResults:
     if (path / RUNS).is_symlink():
         raise ValueError(f"'{path / RUNS}' is a link, which may lead anywhere")
     # A run may be in several panels.
-    read = {(run.id, run.seed): _read_run(path / RUNS / run.id, run) for run in figure.runs}
+    read = {(run.id, run.seed): read_run(path / RUNS / run.id, run) for run in figure.runs}
     filled = [
         panel._replace(runs=tuple(read[run.id, run.seed]._replace(label=run.label) for run in panel.runs))
         for panel in figure.panels
@@ -187,7 +187,9 @@ def read_figure(path: Path) -> FigureResults:
 def _asked_panel(panel: Mapping[str, Any]) -> PanelResults:
     if panel["x"] not in AXES:
         raise ValueError(f"x must be one of {', '.join(AXES)}, got {panel['x']!r:.50}")
-    return PanelResults(_name(panel["name"]), _name(panel["env"]), panel["x"], tuple(map(_asked_run, panel["runs"])))
+    return PanelResults(
+        name_in_file(panel["name"]), name_in_file(panel["env"]), panel["x"], tuple(map(_asked_run, panel["runs"]))
+    )
 
 
 def _asked_run(run: Mapping[str, Any]) -> RunResult:
@@ -196,20 +198,22 @@ def _asked_run(run: Mapping[str, Any]) -> RunResult:
         raise ValueError(f"{id!r:.50} is not the name of a run's folder")
     if not is_count(seed):
         raise ValueError(f"{seed!r:.50} is not a seed")
-    return RunResult(_name(run["label"]), seed, id)
+    return RunResult(name_in_file(run["label"]), seed, id)
 
 
-def _read_run(path: Path, run: RunResult) -> RunResult:
+def read_run(path: Path, run: RunResult) -> RunResult:
+    """Fill in what a run's directory holds of this seed."""
     if path.is_symlink():
         raise ValueError(f"'{path}' is a link, which may lead anywhere")
     if (path / RESULT).exists():
         result = _read_json(path / RESULT)
         try:
+            versions = result.get("versions", {})
             run = run._replace(
                 diverged=diverged_in(result, run.seed),
-                machine=_name(result.get("machine", "–")),
+                machine=name_in_file(result.get("machine", "–")),
                 whole_seconds=_finite(result.get("seconds")),
-                versions=_name(", ".join(f"{name} {one}" for name, one in result.get("versions", {}).items() if one)),
+                versions=name_in_file(", ".join(f"{name} {one}" for name, one in versions.items() if one)),
             )
         except (AttributeError, ValueError):
             raise ValueError(f"'{path / RESULT}' is not a result that sbeed wrote") from None
@@ -250,7 +254,7 @@ def _read_claims(file: Path) -> list[Mapping[str, Any]]:
     try:
         return [
             {
-                "name": _name(row["name"]),
+                "name": name_in_file(row["name"]),
                 "says": str(row.get("says", "")),
                 **{word: row[word] is True for word in ("holds", "counterexample_fails")},
                 **{word: int(row[word]) for word in ("held", "mdps")},
@@ -266,7 +270,7 @@ def _read_theory(file: Path) -> list[Mapping[str, Any]]:
     try:
         return [
             {
-                **{word: _name(row[word]) for word in ("panel", "series")},
+                **{word: name_in_file(row[word]) for word in ("panel", "series")},
                 **{word: float(row[word]) for word in stats.Series._fields},
             }
             for row in csv.DictReader(_text(file).splitlines())
@@ -290,7 +294,8 @@ def _text(file: Path) -> str:
         raise ValueError(f"'{file}' cannot be read ({error})") from None
 
 
-def _name(text: Any) -> str:
+def name_in_file(text: Any) -> str:
+    """Raise a ValueError for a name that is none."""
     if not isinstance(text, str) or len(text) > _MOST_LETTERS:
         raise ValueError(f"{text!r:.50} is not a name")
     return text

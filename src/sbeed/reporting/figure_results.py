@@ -25,6 +25,7 @@ class RunResult(NamedTuple):
     machine: str = ""  # on which it ended
     whole_seconds: float | None = None  # from its beginning to its end
     versions: str = ""  # of the packages with which it ended
+    films: tuple[str, ...] = ()  # files in its folder
 
     @property
     def over(self) -> bool:
@@ -60,6 +61,7 @@ class FigureResults(NamedTuple):
     facts: Mapping[str, str]  # scale, executor, machine
     versions: Mapping[str, Any]  # of packages
     seconds: float | None
+    place: str = "runs"  # where in its folder the runs lie
 
     @property
     def runs(self) -> list[RunResult]:

@@ -1,6 +1,6 @@
 """Draw figures with matplotlib, as pure functions of rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -72,22 +72,24 @@ def _files(stem: Path) -> list[Path]:
     return [stem.with_suffix(".png"), stem.with_suffix(".svg")]
 
 
-def learning_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
+def learning_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]], fitted: Collection[str] = ()) -> Figure:
     """Draw the evaluation return over environment steps: a panel for each environment, a line for each run.
 
+    fitted: labels of runs from a dataset, whose steps are updates: they have panels of their own.
     runs: label -> rows with env, seed, step, return. A line is the mean over the seeds of a run; its band is the 95%
     interval of that mean (Student's t), left out where there is one seed.
     """
-    panels: dict[str, dict[str, Series]] = {}
+    panels: dict[tuple[str, str], dict[str, Series]] = {}
     for label, rows in runs.items():
+        unit = "updates" if label in fitted else "environment steps"
         for env in dict.fromkeys(row["env"] for row in rows):
-            panels.setdefault(env, {})[label] = over_seeds([row for row in rows if row["env"] == env])
+            panels.setdefault((env, unit), {})[label] = over_seeds([row for row in rows if row["env"] == env])
     with rc_context(STYLE):
         figure, places = grid(len(panels), width=5.6, height=3.8)
-        for axes, (env, named) in zip(places, panels.items()):
+        for axes, ((env, unit), named) in zip(places, panels.items()):
             for label, series in named.items():
                 _line(axes, series, list(named).index(label), label)
-            axes.set(title=_plain(env), xlabel="environment steps", ylabel="evaluation return")
+            axes.set(title=_plain(env), xlabel=unit, ylabel="evaluation return")
             axes.legend(loc="best")
     return figure
 

@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from urllib.parse import quote
 
-from sbeed.reporting.figure_folder import RUNS
 from sbeed.reporting.figure_results import FigureResults, PanelResults, RunResult
 from sbeed.reporting.html_tables import table
 from sbeed.reporting.markup import Markup, element, joined
@@ -32,7 +31,7 @@ def facts(figure: FigureResults, runs: Collection[RunResult]) -> dict[str, str]:
 def details(figure: FigureResults, runs: Collection[RunResult], at: Path) -> Iterable[Markup]:
     """The runs, their configs and their versions.   at: the folder that the page will lie in"""
     yield element("h3", "Runs")
-    yield from (_runs(panel, figure.path, at) for panel in figure.panels)
+    yield from (_runs(panel, figure.path / figure.place, at) for panel in figure.panels)
     yield element("h3", "Configs")
     yield from (_config(panel, label) for panel in figure.panels for label in panel.labels)
     yield _versions(figure, runs)
@@ -105,8 +104,8 @@ def _took(run: RunResult) -> str:
 def _links(run: RunResult, folder: Path, at: Path) -> Markup:
     if not run.config:
         return joined("not begun")
-    place = os.path.relpath(folder / RUNS / run.id, at)
-    files = [(METRICS, "rows")] * bool(run.curves) + [(CONFIG, "config")]
+    place = os.path.relpath(folder / run.id, at)
+    files = [(METRICS, "rows")] * bool(run.curves) + [(CONFIG, "config"), *((film, film) for film in run.films)]
     links = [element("a", words, href="./" + quote(f"{place}/{name}")) for name, words in files]
     return joined(links[0], *(joined(", ", link) for link in links[1:]))
 

@@ -29,6 +29,7 @@ class Advanced(NamedTuple):
 
     steps: int
     returns: Returns
+    rows: Transition | None = None  # the steps themselves, [members, steps, ...], if they are kept
 
 
 class Saved(NamedTuple):
@@ -47,6 +48,7 @@ class Experience(abc.ABC):
     explores: bool  # the steps of the warm-up are uniformly random
     plays: bool = True  # there is an environment to evaluate in
     replayable: bool = True  # there can be snapshots
+    keeps_steps: bool = False  # each iteration's steps are read back, for callbacks of single steps
 
     def __init__(self, population: Population, config: Config):
         self.population, self.config = population, config
@@ -56,6 +58,11 @@ class Experience(abc.ABC):
     @abc.abstractmethod
     def advance(self, most: int) -> Advanced:
         """Collect at most `most` steps, insert them, and let the population learn if updates are due."""
+
+    @property
+    def env(self) -> Any:
+        """The Gymnasium environment or vector that is stepped in this process; None if there is none."""
+        return None
 
     @abc.abstractmethod
     def evaluate(self, episodes: int) -> list[Scores]:
@@ -115,6 +122,7 @@ class Collected(Experience):
         population.step += steps
         self.written += steps
         returns = self._collect(steps, exploring, learning)
+        rows = self.newest(steps) if self.keeps_steps else None  # before an on-policy agent forgets them
         self.trajectories = [count + len(ended) for count, ended in zip(self.trajectories, returns)]
         if awaited is not None and ready and min(self.trajectories) >= awaited:
             population.learn(self.replays)
@@ -124,7 +132,7 @@ class Collected(Experience):
             if config.on_policy:
                 self.replays = population.members.run(ring.forget, self.replays, donate=(0,))
                 self.written = 0
-        return Advanced(steps, returns)
+        return Advanced(steps, returns, rows)
 
     @abc.abstractmethod
     def _collect(self, steps: int, exploring: bool, learning: bool) -> Returns:
@@ -155,6 +163,10 @@ class OnHost(Collected):
         self.overlaps = config.overlap and config.trajectories_per_iteration is None
         makers = [partial(source.actor, seed) for seed in population.seeds]
         self.collector = collector(makers, workers if source.named else 0)
+
+    @property
+    def env(self) -> Any:
+        return self.collector.env
 
     def _collect(self, steps: int, exploring: bool, learning: bool) -> Returns:
         population = self.population

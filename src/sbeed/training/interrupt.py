@@ -25,11 +25,12 @@ class Terminated(SystemExit):
 
 
 @contextmanager
-def interruptible(kept: str) -> Iterator[Callable[[], bool]]:
+def interruptible(kept: str, again: str = "") -> Iterator[Callable[[], bool]]:
     """Hold Ctrl-C and SIGTERM back until the block's end; yields a function that tells whether one came.
 
     A second one is not held back, nor is the first while the environments do not answer. kept: the message of the
-    KeyboardInterrupt, or the Terminated, raised at the end. Nothing changes if the signal has another handler already,
+    KeyboardInterrupt, or the Terminated, raised at the end. again: how to go on later, said when the first one comes.
+    Nothing changes if the signal has another handler already,
     or outside of the main thread.
     """
     came: list[int] = []
@@ -38,8 +39,9 @@ def interruptible(kept: str) -> Iterator[Callable[[], bool]]:
         if came or waits()[1] > PATIENCE:
             raise _exception(number, "nothing more was saved")
         came.append(number)
-        again = "Ctrl-C again" if number == signal.SIGINT else "SIGTERM again"
-        print(f"stopping; {again} stops at once, without saving", file=sys.stderr)
+        name = "Ctrl-C" if number == signal.SIGINT else "SIGTERM"
+        how = f"; {again}" if again else ""
+        print(f"stopping; {name} again stops at once, without saving{how}", file=sys.stderr)
 
     usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
     in_main = threading.current_thread() is threading.main_thread()

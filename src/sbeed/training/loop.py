@@ -16,12 +16,17 @@ from sbeed.training.lapack_threads import lapack_on_one_thread
 from sbeed.training.trainer import Trainer
 
 OnRows = Callable[[list[Row]], None]
-OnProgress = Callable[[Trainer], bool | None]
+OnProgress = Callable[[Trainer], Any]
 OnCheckpoint = Callable[[float], None]  # seconds that the run has taken
 
 
 def ignore(news: Any) -> None:
     """A callback that does nothing."""
+
+
+def goes_on(answer: Any) -> bool:
+    """False for a callback's answer that ends the run: any falsy one, numpy's False and 0 too, but None."""
+    return answer is None or bool(answer)
 
 
 def run_loop(
@@ -41,8 +46,8 @@ def run_loop(
 
     evaluate_every: None for no evaluations and no rows, not even at the end. checkpoint_every: None for no checkpoints;
     else the last is made before the final rows, so that a run killed while it makes them can still make them.
-    on_progress is called after every iteration and ends the run by returning False. seconds: time that the run has
-    taken before. Members that diverged give no more rows.
+    on_progress is called after every iteration and ends the run by a falsy answer other than None. seconds: time that
+    the run has taken before. Members that diverged give no more rows.
     """
     start, goal = time.perf_counter(), trainer.step + steps
     rows: list[Row] = []
@@ -57,7 +62,7 @@ def run_loop(
         while trainer.step < goal and not stopped:
             before = trainer.step
             trainer.advance(goal - before)
-            stopped = on_progress(trainer) is False
+            stopped = not goes_on(on_progress(trainer))
             # A run that goes on after it was stopped has these rows too.
             if trainer.step < goal and _passes(evaluate_every, before, trainer.step):
                 look(episodes, final=False)

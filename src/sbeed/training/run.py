@@ -8,7 +8,7 @@ from typing import Any
 
 from sbeed.agents.registry import configured, find
 from sbeed.data.dataset import Dataset
-from sbeed.envs.task import Task, spec_of
+from sbeed.envs.task import Env, Task, spec_of
 from sbeed.storage.run_dir import Row
 from sbeed.training.loop import OnProgress, OnRows, ignore, run_loop
 from sbeed.training.trainer import Trainer, Variant
@@ -45,10 +45,12 @@ def make_trainer(
     variants: Sequence[Variant] | None = None,
     workers: int = 0,
     dataset: Dataset | None = None,
+    env: Env | None = None,
 ) -> Trainer:
     """Make the trainer of a run; whatever is wrong with the run is a ValueError here, before anything is written.
 
     task: the description of its environment, if it exists already. dataset: the one that the run learns from, if any.
+    env: the environment, if its name is not enough to make it.
     """
     for name in ("steps", "evaluate_every", "episodes", "final_episodes"):
         if getattr(spec, name) < 1:
@@ -65,7 +67,7 @@ def make_trainer(
     seen = task.spec if task is not None else spec_of(spec.env, spec.noise)
     config = configured(spec.agent, spec.preset, seen, spec.fields)
     made: dict[str, Any] = {"seeds": seeds, "variants": variants, "workers": workers, "noise": spec.noise, "spec": seen}
-    return Trainer(agent, spec.env, config, **made)
+    return Trainer(agent, spec.env if env is None else env, config, **made)
 
 
 def in_rounds(updates: int, config: Any) -> int:

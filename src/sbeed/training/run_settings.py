@@ -10,6 +10,7 @@ from typing import Any
 
 from sbeed.agents.configs import check_names
 from sbeed.agents.knobs import plain_fields, whole_number, with_fields
+from sbeed.envs.maker import EnvMaker
 from sbeed.storage import run_dir, tensors
 from sbeed.storage.checkpoints import Checkpoint, steps_of
 from sbeed.storage.tensors import DamagedModel
@@ -28,13 +29,18 @@ def settings_of(spec: RunSpec, trainer: Trainer, first_step: int) -> dict[str, A
     return {**asked, "seed": first, "seeds": members, **plain_fields(trainer.config)}
 
 
-def read_settings(path: Path) -> tuple[RunSpec, range]:
-    """Read the run that config.yaml describes, and its seeds."""
+def read_settings(path: Path, maker: EnvMaker | None = None) -> tuple[RunSpec, range]:
+    """Read the run that config.yaml describes, and its seeds.   maker: its environment, if config.yaml names none"""
     settings = run_dir.read_config(path / run_dir.CONFIG)
+    if maker is not None:
+        if "env" in settings:
+            raise ValueError(f"env_kwargs: the run's environment is {settings['env']!r}, without arguments or wrappers")
+        settings["env"] = maker.name
     if "env" not in settings:
         raise ValueError(
             f"'{path}' was begun with an environment, a behaviour or an agent that is in no file: "
-            "only the program that began it can go on, with learn(resume=True)"
+            "only the program that began it can go on, with learn(resume=True); an environment that was named with "
+            "--env-kwargs or --wrapper is named again"
         )
     names = {field.name for field in fields(RunSpec)} - {"fields"}
     asked = {name: settings.pop(name) for name in names & settings.keys()}

@@ -13,6 +13,7 @@ from jax.errors import JaxRuntimeError
 from sbeed.agents.knobs import whole_number
 from sbeed.collect.workers import DeadWorker
 from sbeed.envs.base import EnvironmentFault
+from sbeed.envs.maker import EnvMaker
 from sbeed.envs.task import Task, check_imports_nothing, read_task
 from sbeed.storage import run_dir
 from sbeed.storage.checkpoints import Checkpoint, Checkpoints, steps_of
@@ -24,7 +25,7 @@ from sbeed.storage.safe_write import write_file
 from sbeed.storage.tensor_folder import MODEL
 from sbeed.storage.tensors import DamagedModel
 from sbeed.training.interrupt import interruptible
-from sbeed.training.loop import OnProgress, ignore, run_loop
+from sbeed.training.loop import OnProgress, OnRows, goes_on, ignore, run_loop
 from sbeed.training.progress_bar import progress_bar as show_progress
 from sbeed.training.run import RunSpec, make_trainer
 from sbeed.training.run_settings import as_begun, check_settings, machine, read_settings, settings_of, tell_differences
@@ -50,6 +51,7 @@ def record(
     earlier: int = 0,
     past: Past | None = None,
     on_progress: OnProgress = ignore,
+    on_rows: OnRows = ignore,
 ) -> list[Row]:
     """Train to the end of the run; write settings, rows, events, checkpoints, models and the learning curve.
 
@@ -67,7 +69,12 @@ def record(
         warnings.warn(f"{given_up}: this is no more the run that was never stopped", RuntimeWarning, stacklevel=3)
     checkpoint_every = spec.checkpoint_every if trainer.replayable else 0
     kept = f"what was learned until then lies in '{run.path}'"
-    with interruptible(kept) as interrupted, _last_checkpoint_named(run), explained_disk_errors("more", run.path):
+    again = _how_to_go_on(run.path, spec, trainer, before) if checkpoint_every else ""
+    with (
+        interruptible(kept, again) as interrupted,
+        _last_checkpoint_named(run),
+        explained_disk_errors("more", run.path),
+    ):
         settings = settings_of(spec, trainer, before.first)
         if not run.goes_on:
             run.begin(settings)
@@ -85,6 +92,7 @@ def record(
 
         def append(rows: list[Row]) -> None:
             run.append([{**row, "restarts": len(before.restarts)} for row in rows] if before.restarts else rows)
+            on_rows(rows)
 
         if store is not None and not steps_of(run.path):  # from now on there is always one
             save(before)
@@ -100,7 +108,7 @@ def record(
                     checkpoint_every=checkpoint_every,
                     on_rows=append,
                     on_checkpoint=checkpoint,
-                    on_progress=lambda trainer: on_progress(trainer) is not False and not interrupted(),
+                    on_progress=lambda trainer: goes_on(on_progress(trainer)) and not interrupted(),
                     seconds=before.seconds,
                 )
                 break
@@ -114,12 +122,18 @@ def record(
                 before = restore(run, trainer)
                 run.rewind(trainer.step, before.rows)
         rows = run_dir.read_rows(run.path)
-        draw_curve(run.path, rows)
+        draw_curve(run.path, rows, fitted=trainer.data is not None)
         for i, seed in enumerate(trainer.seeds):  # last: the models mark the run as finished
             if i not in trainer.diverged:
                 card = ModelCard(trainer.agent.name, task, spec.preset, trainer.config, seed, earlier + trainer.step)
                 save_model(run.model(seed), card, trainer.member(i))
     return rows
+
+
+def _how_to_go_on(path: Path, spec: RunSpec, trainer: Trainer, past: Past) -> str:
+    if "env" not in settings_of(spec, trainer, past.first):
+        return f"learn(..., out='{path}', resume=True) goes on, or `sbeed resume {path}` with --env and its arguments"
+    return f"`sbeed resume {path}{' --data DIR' if spec.data else ''}` goes on"
 
 
 def _save(store: Checkpoints, trainer: Trainer, more: Mapping[str, Any]) -> None:
@@ -145,7 +159,7 @@ def _last_checkpoint_named(run: RunDir) -> Iterator[None]:
         raise
 
 
-def draw_curve(out: Path, rows: list[Row]) -> None:
+def draw_curve(out: Path, rows: list[Row], fitted: bool = False) -> None:
     if not any("return" in row for row in rows):  # there was no evaluation
         return
     if find_spec("matplotlib") is None:
@@ -153,7 +167,8 @@ def draw_curve(out: Path, rows: list[Row]) -> None:
         return
     from sbeed.reporting import plots
 
-    picture = plots.picture(plots.learning_curves({out.resolve().name: rows}), "png")
+    name = out.resolve().name
+    picture = plots.picture(plots.learning_curves({name: rows}, fitted=[name] if fitted else []), "png")
     with explained_disk_errors(run_dir.CURVE, out, len(picture)):
         write_file(out / run_dir.CURVE, picture)
 
@@ -222,6 +237,24 @@ def _read_past(checkpoint: Checkpoint) -> Past:
     return Past(first, rows, past.rows_sha256, float(past.seconds), restarts)
 
 
+def model_in(path: Path) -> Path:
+    """The saved model at that place: a model's own directory, or the one model of a run's.
+
+    Raises a FileNotFoundError if there is none, a ValueError if there are several.
+    """
+    if not path.exists():
+        raise FileNotFoundError(f"'{path}' does not exist")
+    if not run_dir.is_run(path):
+        return path
+    try:
+        found = run_dir.saved_models(path)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{error} yet: `sbeed resume {path}` finishes the run") from None
+    if len(found) > 1:
+        raise ValueError(f"'{path}' holds {len(found)} models: name one, such as '{found[0]}'")
+    return found[0]
+
+
 def is_finished(path: Path, seeds: Sequence[int], step: int, learned: int) -> bool:
     """True if the final rows, at that step, and their models, after `learned` steps, are in the directory."""
     try:
@@ -236,27 +269,29 @@ def go_on(
     run: RunDir,
     *,
     at: int | None = None,
-    env: str | None = None,
+    env: str | EnvMaker | None = None,
     workers: int = 0,
     restart_episodes: bool = False,
     data: str | Path | None = None,
     progress_bar: bool = False,
     on_progress: OnProgress = ignore,
+    on_rows: OnRows = ignore,
 ) -> list[Row]:
     """`resume` in a directory that the caller owns."""
-    spec, seeds = read_settings(run.path)
+    maker = env if isinstance(env, EnvMaker) else None
+    spec, seeds = read_settings(run.path, maker)
     spec = as_begun(run.path, spec)
     if at is None and is_finished(run.path, seeds, spec.steps, spec.steps):
         return run_dir.read_rows(run.path)
     if env is None:
         check_imports_nothing(spec.env, "env")
-    elif env != spec.env:
+    elif maker is None and env != spec.env:
         raise ValueError(f"env: the run's is {spec.env!r}, got {env!r}")
     if (data is None) != (spec.data is None):
         raise ValueError(f"data: the run learns from {'an environment' if spec.data is None else 'a dataset: name it'}")
     dataset = None if data is None else load_dataset(data)
-    task = read_task(spec.env, spec.noise) if dataset is None else dataset.task(spec.env or None)
-    made = make_trainer(spec, task, seeds=seeds, workers=workers, dataset=dataset)
+    task = read_task(maker or spec.env, spec.noise) if dataset is None else dataset.task(spec.env or None)
+    made = make_trainer(spec, task, seeds=seeds, workers=workers, dataset=dataset, env=maker)
     with closing(made) as trainer, ExitStack() as stack:
         past = restore(run, trainer, at=at, restart_episodes=restart_episodes)
         show: Callable[[], None] = lambda: None
@@ -267,7 +302,7 @@ def go_on(
             show()
             return on_progress(trainer)
 
-        return record(run, spec, trainer, task, past=past, on_progress=hear)
+        return record(run, spec, trainer, task, past=past, on_progress=hear, on_rows=on_rows)
 
 
 def resume(

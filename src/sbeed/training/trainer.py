@@ -21,7 +21,7 @@ from sbeed.training.experience import Rule, Saved, one_transition
 from sbeed.training.memory import check_memory
 from sbeed.training.population import Diverged, Population
 from sbeed.training.resume_state import Counters, as_json, check_same_run, read_counters, without
-from sbeed.types import EnvSpec
+from sbeed.types import EnvSpec, Transition
 
 Variant = Mapping[str, float]  # the float fields in which one member differs
 
@@ -44,6 +44,10 @@ class Trainer:
     recent: list[deque[float]]  # each member's last 20 training returns
     by_names: bool  # the names of agent and environment, the config and the seeds are enough to make it again
     data: str | None  # the SHA-256 of the dataset that it learns from, if it does
+    taken: int = 0  # steps of the last iteration
+    latest: Transition | None = (
+        None  # the last iteration's steps, [members, steps, ...], while `keep_steps` asks for them
+    )
 
     def __init__(
         self,
@@ -106,11 +110,21 @@ class Trainer:
         overlap; with `on_policy` the data are forgotten after them. From a dataset an iteration is a round of updates,
         which count as the steps, even if fewer were asked for.
         """
-        steps, returns = self._experience.advance(most)
+        steps, returns, self.latest = self._experience.advance(most)
+        self.taken = steps
         for i, ended in enumerate(returns):
             self.episodes[i] += len(ended)
             self.recent[i].extend(ended)
         return steps
+
+    def keep_steps(self, keep: bool) -> None:
+        """Keep each iteration's steps in `latest` from now on; they are read back from the replay, which takes time."""
+        self._experience.keeps_steps = keep
+
+    @property
+    def env(self) -> Any:
+        """The Gymnasium environment or vector that is stepped in this process; None if there is none."""
+        return self._experience.env
 
     @property
     def step(self) -> int:
@@ -164,6 +178,11 @@ class Trainer:
             raise ValueError(f"states: one for each of {len(self.seeds)} members, got {len(states)}")
         self._population.put(states)
         self._population.prepared, self._experience.explores, self.by_names = True, False, False
+
+    def replace(self, state: State) -> None:
+        """Replace the State of the only member; all else of the run goes on as it stands."""
+        self._population.put([state])
+        self.by_names = False
 
     # -------------------------------------------------------------------------------------------- stopping, going on
 

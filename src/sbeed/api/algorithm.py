@@ -1,11 +1,13 @@
-"""The public agents: learn, fit, predict, evaluate, save, load, under the names that Stable-Baselines3 uses."""
+"""The base of the public agents: learn, fit, predict, evaluate, save, load, as Stable-Baselines3 names them."""
 
-from collections.abc import Callable
+import secrets
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
+from itertools import count
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import gymnasium
 import numpy as np
@@ -13,25 +15,33 @@ import numpy as np
 from sbeed.agents.base import Agent
 from sbeed.agents.configs import check_names
 from sbeed.agents.knobs import whole_number
-from sbeed.agents.registry import configured, find
+from sbeed.agents.registry import configured
+from sbeed.api.parameters import replaced
+from sbeed.bridge.callbacks import listener
+from sbeed.bridge.training_env import training_env
 from sbeed.data.dataset import Dataset
 from sbeed.envs import spaces
 from sbeed.envs.task import Env, OneEnv, Task, check_fits, check_imports_nothing, read_task
+from sbeed.envs.vec_env import VecEnv, as_env
 from sbeed.models.host import HostPolicy
 from sbeed.storage.models import ModelCard, load_model, save_model
 from sbeed.storage.run_dir import RunDir
-from sbeed.storage.tensors import DamagedModel
+from sbeed.storage.tensors import DamagedModel, named_tensors
 from sbeed.training.experience import Rule
+from sbeed.training.interrupt import interruptible
+from sbeed.training.logger import Logger
 from sbeed.training.loop import run_loop
 from sbeed.training.ope import ValueEstimate, estimate_value
 from sbeed.training.progress_bar import progress_bar as show_progress
 from sbeed.training.run import RunSpec, in_rounds
-from sbeed.training.session import is_finished, record, restore
+from sbeed.training.session import is_finished, model_in, record, restore
 from sbeed.training.trainer import Trainer
 from sbeed.types import EnvSpec
 
 POLICIES = {"MlpPolicy": "mlp", "RbfPolicy": "rbf", "TabularPolicy": "table"}
 PREDICTION = 3  # second word of the seed of `predict`'s draws; `training.actors` has the others
+
+A = TypeVar("A", bound="Algorithm")
 
 
 class Score(NamedTuple):
@@ -47,9 +57,11 @@ class Algorithm:
     """Base class of SBEED, PCL and the other agents: one agent on one environment.
 
     policy: "MlpPolicy", "RbfPolicy", "TabularPolicy", or None for the preset's own.
-    env: a Gymnasium id, a name such as "jax:pendulum", a Gymnasium environment or vector environment, or a JAX
-    environment. Without one, the agent learns from a dataset alone (`fit`) and takes the dataset's spaces.
-    preset: the settings to start from. config_fields: fields of the config that replace the preset's.
+    env: a Gymnasium id, a name such as "jax:pendulum", a Gymnasium environment or vector environment, a function that
+    makes a Gymnasium environment, a VecEnv of Stable-Baselines3, or a JAX environment. Without one, the agent learns
+    from a dataset alone (`fit`) and takes the dataset's spaces.
+    preset: the settings to start from. seed: of all that is random; None draws one. config_fields: fields of the config
+    that replace the preset's.
     eval_env: the environment of `evaluate`; by default another one like `env`.
     behaviour: the policy that collects data: "current" for the one being learned, another agent, or a function from
     the observation (as the agent sees it) to an action in [-1, 1], or to an integer.
@@ -57,25 +69,29 @@ class Algorithm:
     """
 
     agent: ClassVar[Agent]
+    config: Any  # each agent's class says which
 
     def __init__(
         self,
         policy: str | None = None,
-        env: Env | None = None,
+        env: Env | VecEnv | None = None,
         *,
         preset: str = "default",
-        seed: int = 0,
+        seed: int | None = 0,
         eval_env: OneEnv | None = None,
         behaviour: "Algorithm | Rule | str" = "current",
         noise: float = 0.0,
         **config_fields: Any,
     ):
-        self._asked = policy, preset, whole_number("seed", seed, low=0), behaviour, config_fields
+        seed = secrets.randbits(32) if seed is None else whole_number("seed", seed, low=0)
+        self._asked = policy, preset, seed, behaviour, config_fields
         self._task: Task | None = None
         self._trainer: Trainer | None = None
+        self.logger: Any = Logger()
         if env is not None:
-            self._settle(read_task(env, noise))
-            self._trainer = self._make_trainer(env, self.task, eval_env)
+            given = as_env(env)
+            self._settle(read_task(given, noise))
+            self._trainer = self._make_trainer(given, self.task, eval_env)
 
     def _settle(self, task: Task) -> None:
         """Build the config now that the environment is known."""
@@ -98,6 +114,13 @@ class Algorithm:
         self._rng = np.random.default_rng([self.seed, PREDICTION])
         self._trainer = None
 
+    def __repr__(self) -> str:
+        if self._task is None:
+            return f"{type(self).__name__}(no environment yet)"
+        env = self._task.name or self.spec.name
+        told = f"preset={self.preset!r}, seed={self.seed}, num_timesteps={self.num_timesteps}"
+        return f"{type(self).__name__}({env!r}, {told})"
+
     @property
     def task(self) -> Task:
         if self._task is None:
@@ -109,8 +132,9 @@ class Algorithm:
     def learn(
         self,
         total_timesteps: int,
-        *,
         callback: Any = None,
+        log_interval: int = 10,
+        *,
         progress_bar: bool = False,
         out: str | Path | None = None,
         evaluate_every: int = 20_000,
@@ -122,12 +146,14 @@ class Algorithm:
     ) -> Self:
         """Take exactly `total_timesteps` more steps in the environment, and learn from them.
 
-        callback: a function of the agent, or an object with `on_step()`, called after every iteration; False ends the
-        call. out: a new directory for the curve, the metrics and the final model. Evaluations and checkpoints
-        (`checkpoint_every` 0: none) are made only with it, and Ctrl-C and SIGTERM then save what was learned before
-        they end the call. resume: continue the run in `out` up to `total_timesteps` in all, as if it had never
-        stopped; construct and call the agent as before. restart_episodes: continue with new episodes, for an
-        environment that is not deterministic, so that its unfinished episodes cannot be replayed.
+        callback: a function of the agent, called after every iteration; callbacks of Stable-Baselines3, called for
+        every environment step; or a list of these. A falsy answer other than None ends the call (docs/callbacks.md).
+        log_interval: iterations between two rows of `logger`; 0: none. out: a new directory for the curve, the metrics
+        and the final model. Evaluations and checkpoints (`checkpoint_every` 0: none) are made only with it, and Ctrl-C
+        and SIGTERM then save what was learned before they end the call. resume: continue the run in `out` up to
+        `total_timesteps` in all, as if it had never stopped; construct and call the agent as before.
+        restart_episodes: continue with new episodes, for an environment that is not deterministic, so that its
+        unfinished episodes cannot be replayed.
         """
         spec = RunSpec(
             env=self.task.name or self.spec.name,
@@ -142,7 +168,8 @@ class Algorithm:
         )
         if self._trainer is not None and self._trainer.data is not None:  # drop the dataset of an earlier `fit`
             self._leave()
-        return self._run(self._training(), spec, callback, progress_bar, out, resume, restart_episodes)
+        log_interval = whole_number("log_interval", log_interval, low=0)
+        return self._run(self._training(), spec, callback, log_interval, progress_bar, out, resume, restart_episodes)
 
     def fit(
         self,
@@ -151,6 +178,7 @@ class Algorithm:
         *,
         eval_env: OneEnv | None = None,
         callback: Any = None,
+        log_interval: int = 10,
         progress_bar: bool = False,
         out: str | Path | None = None,
         evaluate_every: int = 20_000,
@@ -187,13 +215,15 @@ class Algorithm:
             final_episodes=whole_number("final_episodes", final_episodes),
             checkpoint_every=whole_number("checkpoint_every", checkpoint_every, low=0),
         )
-        return self._run(trainer, spec, callback, progress_bar, out, resume)
+        log_interval = whole_number("log_interval", log_interval, low=0)
+        return self._run(trainer, spec, callback, log_interval, progress_bar, out, resume)
 
     def _run(
         self,
         trainer: Trainer,
         spec: RunSpec,
         callback: Any,
+        log_interval: int,
         progress_bar: bool,
         out: str | Path | None,
         resume: bool,
@@ -203,7 +233,7 @@ class Algorithm:
             raise ValueError("resume: requires the directory of the run (out)")
         if restart_episodes and not resume:
             raise ValueError("restart_episodes: requires resume: only a resumed run has unfinished episodes")
-        steps, proceed = spec.steps, _as_function(callback, self)
+        steps, heard, iterations = spec.steps, listener(callback, self, trainer), count(1)
         with ExitStack() as stack:
             run = None if out is None else stack.enter_context(RunDir(Path(out), resume=resume))
             past, earlier, goal = None, self._steps_before, trainer.step + steps
@@ -216,13 +246,56 @@ class Algorithm:
 
             def on_progress(_: Trainer) -> bool:
                 show()
-                return proceed() is not False
+                goes_on = heard.hear()
+                if log_interval and next(iterations) % log_interval == 0:
+                    self._log()
+                return goes_on
+
+            heard.start(earlier + goal)
 
             if run is None:
-                run_loop(trainer, steps, evaluate_every=None, on_progress=on_progress)
+                with interruptible("the agent keeps what it learned; `learn` goes on") as interrupted:
+                    proceed = lambda trainer: on_progress(trainer) and not interrupted()
+                    run_loop(trainer, steps, evaluate_every=None, on_progress=proceed)
             else:
                 record(run, spec, trainer, self.task, earlier=earlier, past=past, on_progress=on_progress)
+            heard.end()
         return self
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The numbers of the last iteration; those of the updates are missing before the first one."""
+        if self._trainer is None:
+            return {}
+        recent = self._trainer.recent[0]
+        returns = {"train_return": float(np.mean(recent))} if recent else {}
+        counted = {"iteration": self._trainer.iteration, "episodes": self._trainer.episodes[0]}
+        return {**counted, **returns, **{name: float(x[0]) for name, x in self._trainer.metrics.items()}}
+
+    @property
+    def last_steps(self) -> int:
+        """Steps of the last iteration; updates during `fit`."""
+        return self._trainer.taken if self._trainer else 0
+
+    @property
+    def recent_returns(self) -> list[float]:
+        """Returns of the last training episodes, at most 20, the newest last."""
+        return list(self._trainer.recent[0]) if self._trainer else []
+
+    def get_env(self) -> Any:
+        """The Gymnasium environment, vector or VecEnv that is stepped; of a JAX environment its spaces alone."""
+        return training_env(self._training(), self)
+
+    def set_logger(self, logger: Any) -> None:
+        """Let this logger have the rows: a `Logger`, or one of Stable-Baselines3."""
+        if not (hasattr(logger, "record") and hasattr(logger, "dump")):
+            raise ValueError(f"logger: must have record(name, value) and dump(step), got {logger!r}")
+        self.logger = logger
+
+    def _log(self) -> None:
+        for name, value in self.metrics.items():
+            self.logger.record(name, value)
+        self.logger.dump(self.num_timesteps)
 
     @property
     def num_timesteps(self) -> int:
@@ -280,11 +353,12 @@ class Algorithm:
     def action_space(self) -> gymnasium.Space:
         return self.task.action_space
 
-    def set_env(self, env: Env, *, eval_env: OneEnv | None = None, noise: float = 0.0) -> None:
+    def set_env(self, env: Env | VecEnv, *, eval_env: OneEnv | None = None, noise: float = 0.0) -> None:
         """Continue in another environment with the same spaces; the data of the old one are dropped."""
-        task = read_task(env, noise)
+        given = as_env(env)
+        task = read_task(given, noise)
         check_fits("env", task.spec, self.spec)
-        trainer = self._make_trainer(env, task, eval_env)
+        trainer = self._make_trainer(given, task, eval_env)
         learned = self._learned()
         if learned.iteration > 0:  # else the warm-up is still to come
             trainer.load([learned])
@@ -326,6 +400,21 @@ class Algorithm:
     def _learned(self) -> Any:
         return self._state if self._trainer is None else self._trainer.member(0)
 
+    # --------------------------------------------------------------------------------------------- parameters
+
+    def get_parameters(self) -> dict[str, np.ndarray]:
+        """All that was learned, as arrays by name: parameters, optimisers' moments, running scales."""
+        return named_tensors(self._learned())
+
+    def set_parameters(self, parameters: Mapping[str, Any], exact_match: bool = True) -> None:
+        """Replace arrays that `get_parameters` names.   exact_match: all of them must be given"""
+        state = replaced(self._learned(), parameters, exact_match)
+        if self._trainer is None:
+            self._state = state
+            self.__dict__.pop("_loaded_policy", None)
+        else:
+            self._trainer.replace(state)
+
     # --------------------------------------------------------------------------------------------- files
 
     def save(self, path: str | Path) -> None:
@@ -334,67 +423,27 @@ class Algorithm:
         save_model(Path(path), card, self._learned())
 
     @classmethod
-    def load(cls, path: str | Path, env: Env | None = None) -> Self:
-        """Load a saved agent for `env`, or for the environment that its file names; without either it only predicts.
+    def load(cls, path: str | Path, env: Env | VecEnv | None = None) -> Self:
+        """Load a saved agent, or a run's, for `env`, or for the environment that its file names.
 
-        `Algorithm.load` loads agents of every kind.
+        Without either it only predicts. `Algorithm.load` loads agents of every kind.
         """
-        card, state = load_model(Path(path))
-        kind = ALGORITHMS[card.agent]
-        if not issubclass(kind, cls):
+        path = model_in(Path(path))
+        card, state = load_model(path)
+        kind = next((kind for kind in _kinds(cls) if kind.agent.name == card.agent), None)
+        if kind is None:
             raise DamagedModel(f"'{path}' holds an agent of another kind, {card.agent!r}")
         found = kind.__new__(kind)
+        found.logger = Logger()
         found._be(card, state=state)
         if env is not None:
             found.set_env(env)
         return found
 
 
-class SBEED(Algorithm):
-    """Smoothed Bellman error embedding, in Q = V + lam log pi; the `paper` presets learn V and pi themselves."""
-
-    agent = find("sbeed")
-
-
-class PCL(Algorithm):
-    """Path consistency learning: SBEED without a dual. `default` is its trust-region form, `paper` the plain one."""
-
-    agent = find("pcl")
-
-
-class TRPO(Algorithm):
-    """Trust region policy optimisation: on-policy natural gradients with a line search; NPG by preset="npg"."""
-
-    agent = find("trpo")
-
-
-class DualAC(Algorithm):
-    """The dual actor-critic: V, a distribution of states and a policy in the Lagrangian of the Bellman equation."""
-
-    agent = find("dual_ac")
-
-
-class DDPG(Algorithm):
-    """Deep deterministic policy gradient: a deterministic policy, explored around. Boxes of actions only."""
-
-    agent = find("ddpg")
-
-
-class SAC(Algorithm):
-    """Soft actor-critic, its second version: twin critics and an adapted temperature. Boxes of actions only."""
-
-    agent = find("sac")
-
-
-ALGORITHMS: dict[str, type[Algorithm]] = {kind.agent.name: kind for kind in (SBEED, PCL, TRPO, DualAC, DDPG, SAC)}
-
-
-def _as_function(callback: Any, agent: Algorithm) -> Callable[[], bool | None]:
-    """Turn a function of the agent, or a callback with `on_step()` as in SB3, into a function without arguments."""
-    if callback is None:
-        return lambda: None
-    if not hasattr(callback, "on_step"):
-        return lambda: callback(agent)
-    if hasattr(callback, "init_callback"):
-        callback.init_callback(agent)
-    return callback.on_step
+def _kinds(kind: type[A]) -> Iterator[type[A]]:
+    """The class itself, if it is an agent's, and all its subclasses."""
+    if hasattr(kind, "agent"):
+        yield kind
+    for subclass in kind.__subclasses__():
+        yield from _kinds(subclass)
