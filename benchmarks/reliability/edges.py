@@ -262,7 +262,7 @@ def _fault(env: str, code: int, *words: str) -> Case:
 
 WHERE = "at step 5 of episode 1"
 CASES |= {
-    "an observation of another shape": _fault("Shape", 3, "has shape (2,), its space has (3,)", WHERE),
+    "an observation of another shape": _fault("Shape", 3, "has the shape (2,), its space has (3,)", WHERE),
     "an observation without numbers": _fault("Empty", 2, "has no numbers"),
     "the observation -1 of a discrete space": _fault("Negative", 3, "observation -1 is not one of", WHERE),
     "the observation 1.7 of a discrete space": _fault("Broken", 3, "observation 1.7 is not one of", WHERE),

@@ -114,7 +114,7 @@ def _parse(args: list[str]) -> Callable[[], int]:
     if asks:
         check_flags(agent, preset, args)
     if args[:1] == ["train"] and {"-h", "--help"} & set(args):
-        print(train_help(agent, preset))
+        say(train_help(agent, preset))
         sys.exit(0)
     args = ["--help" if arg == "--help-all" else arg for arg in args]
     if names_a_module(args):  # at the end: nothing in the current folder takes another module's place

@@ -11,9 +11,9 @@ from sbeed.reporting.markup import printable
 WRONG_INPUT, ENVIRONMENT_FAULT, DIVERGED, OUR_FAULT = 2, 3, 4, 70  # exit codes
 
 
-def say(text: object = "") -> None:
-    """Print on stdout. Commands print by this and `complain` alone, and tables by `printable`."""
-    print(printable(str(text)))
+def say(text: object = "", *, aside: bool = False) -> None:
+    """Print at once, on stdout or `aside`. Commands print by this and `complain` alone, and tables by `printable`."""
+    print(printable(str(text)), file=sys.stderr if aside else sys.stdout, flush=True)
 
 
 def complain(text: object) -> None:

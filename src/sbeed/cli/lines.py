@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
+from sbeed.cli.console import say
+
 if TYPE_CHECKING:
     from sbeed.storage.run_dir import Row
     from sbeed.training.run import RunSpec
@@ -34,7 +36,7 @@ def told(spec: "RunSpec", trainer: "Trainer", *, quiet: bool, verbose: bool) -> 
         return
     on_terminal = sys.stderr.isatty()
     if on_terminal:
-        print(plan_line(spec, trainer), file=sys.stderr)
+        say(plan_line(spec, trainer), aside=True)
     lines = _Lines(spec, trainer, verbose)
     with progress_bar(trainer, spec.steps - trainer.step) as show:
         if on_terminal and not verbose:
@@ -70,7 +72,7 @@ def resumed_lines(goal: int, members: int, quiet: bool) -> Callable[[list["Row"]
     def tell(rows: list["Row"]) -> None:
         for row in rows:
             if not (row["final"] or quiet or sys.stderr.isatty()):
-                print(row_line(row, goal, members), flush=True)
+                say(row_line(row, goal, members))
 
     return tell
 
@@ -99,7 +101,7 @@ class _Lines:
             pace = self.pace()
             left = self.goal - self.trainer.step
             more = f", about {_duration(left / pace)} at {pace:,.0f} {self.unit}/s" if pace else ""
-            print(self.plan + more, flush=True)
+            say(self.plan + more)
             self.planned = True
 
     def pace(self) -> float:
@@ -112,7 +114,7 @@ class _Lines:
                 continue
             self.say_plan()
             numbers = list(self.trainer.metrics) if self.verbose else []
-            print(row_line(row, self.goal, len(self.trainer.seeds), numbers), flush=True)
+            say(row_line(row, self.goal, len(self.trainer.seeds), numbers))
 
 
 def _duration(seconds: float) -> str:

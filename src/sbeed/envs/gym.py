@@ -164,7 +164,7 @@ class GymEnv:
         # Always a copy: an environment may write its next observation into the same array.
         obs = np.array(raw, np.float32, ndmin=1)
         if obs.shape != self._observation_shape:
-            raise self._fault(f"observation has shape {obs.shape}, its space has {self._observation_shape}")
+            raise self._fault(f"observation has the shape {obs.shape}, its space has {self._observation_shape}")
         return obs
 
     def _one_hot(self, raw: Any) -> np.ndarray:
