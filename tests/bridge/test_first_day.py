@@ -88,7 +88,7 @@ def test_the_advice_on_unbounded_actions_works():
 
 @pytest.mark.parametrize("shape", [(3,), (1, 2)])
 def test_an_observation_of_another_shape_is_named(shape):
-    words = re.escape(f"Unregistered: observation has shape {shape}, its space has (2,)")
+    words = re.escape(f"Unregistered: observation has the shape {shape}, its space has (2,)")
     with pytest.raises(EnvironmentFault, match=f"^{words} at step [01] of episode 1$"):
         _agent(Unregistered(shape)).learn(10)
 
