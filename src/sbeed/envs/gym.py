@@ -5,6 +5,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Literal
 
 import gymnasium
@@ -53,11 +54,12 @@ def _hear_mujoco() -> None:
 
 
 def _warn_of_mujoco(message: str) -> None:
-    """The message without its time, so that the same warning at another time is the same."""
+    """Warn once of each kind: the message without its time."""
     kind = message.partition(" Time = ")[0]
     if kind not in _HEARD:
         _HEARD.add(kind)
-        warnings.warn(f"MuJoCo: {kind} (said once)", RuntimeWarning, stacklevel=2)
+        with suppress(RuntimeWarning):  # where warnings are errors: through MuJoCo's C++ one would end the process
+            warnings.warn(f"MuJoCo: {kind} (said once)", RuntimeWarning, stacklevel=2)
 
 
 class GymEnv:
