@@ -33,7 +33,7 @@ def test_every_agent_and_no_preset_that_there_is_not_is_known_without_jax():
 
 def test_the_preset_chooses_the_form():
     agent, key = find("sbeed"), jax.random.key(0)
-    assert list(agent.presets) == ["default", "gradient", "offline", "paper", "paper-on-policy"]
+    assert list(agent.presets) == ["default", "gradient", "offline", "paper", "paper-exact", "paper-on-policy"]
     config = agent.preset("default", BOX)
     assert type(config) is QConfig is sbeed.QConfig
     assert hasattr(jax.eval_shape(lambda: agent.init(config, BOX, key)), "Q")
@@ -43,7 +43,7 @@ def test_the_preset_chooses_the_form():
 
 
 def test_an_unknown_preset_is_refused_with_the_names():
-    known = "default, gradient, offline, paper, paper-on-policy"
+    known = "default, gradient, offline, paper, paper-exact, paper-on-policy"
     with pytest.raises(ValueError, match=f"preset: must be one of {known}, got 'fast'"):
         find("sbeed").preset("fast", BOX)
 
@@ -55,13 +55,13 @@ def test_an_unknown_preset_is_refused_with_the_names():
             "sbeed",
             "default",
             "V_step_size",
-            "the form of preset default has no such field; that of paper, paper-on-policy",
+            "the form of preset default has no such field; that of paper, paper-exact, paper-on-policy",
         ),
         (
             "sbeed",
             "offline",
             "squash",
-            "the form of preset offline has no such field; that of paper, paper-on-policy has",
+            "the form of preset offline has no such field; that of paper, paper-exact, paper-on-policy has",
         ),
         ("sbeed", "paper", "dual_ridge", "the form of preset paper has no such field; that of default has"),
         (

@@ -36,6 +36,12 @@ class SBEEDConfig:
         open=True,
         paper="grid .001-.1",
     )
+    lam_counts: Literal["scaled", "raw"] = knob(
+        "scaled",
+        "rewards that lam is weighed against where rewards are normalised: those that the learner sees (scaled), or "
+        "those of the environment (raw), so that one lam means the same as without normalisation",
+        paper="raw",
+    )
     prior: Literal["uniform", "lagged"] = knob(
         "uniform",
         "what the entropy of pi is measured against: uniform actions, or a slow copy of pi (lagged), which "
@@ -150,7 +156,13 @@ class SBEEDConfig:
     max_grad_norm: float | None = knob(
         None, "scale longer gradients down to this norm; unset: no limit", low=0, open=True
     )
-    step_decay: float = knob(0.0, "step sizes fall as 1 / (1 + step_decay * iteration); larger falls sooner", low=0)
+    step_decay: float = knob(
+        0.0,
+        "step sizes of V, pi and lam fall as 1 / (1 + step_decay * iteration), those of the dual as its power .6, so "
+        "that the dual is the faster player; larger falls sooner",
+        low=0,
+        paper="not said",
+    )
     slow_rate: float = knob(
         0.005,
         "rate at which the slow copy follows V, per update; larger is quicker and less stable; 1 makes it V itself",
@@ -235,6 +247,7 @@ class SBEEDConfig:
             (discrete, ("initial_std",), "a box of actions"),
             (self.policy == "mlp" and self.squash, ("initial_std",), "a policy that is not squashed (`squash`)"),
             (self.pi_prox == "euclidean", ("kl_radius", "fisher_ridge"), "steps of pi in KL (`pi_prox`)"),
+            (not self.normalize_rewards, ("lam_counts",), "normalised rewards (`normalize_rewards`)"),
             (not self.normalize_observations, ("scale_rounds",), "normalised observations (`normalize_observations`)"),
             (
                 self.pi_updates_per_iteration is None,
