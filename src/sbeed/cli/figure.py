@@ -23,12 +23,15 @@ MOST_SEEDS = 1000
 class FigureCommand:
     """Make a figure of the paper, of its theory, or of today's defaults. Repeat the command to finish what is left."""
 
-    name: Annotated[Literal["ablation", "off-policy", "on-policy", "q-form", "scores", "theory"], tyro.conf.Positional]
+    name: Annotated[
+        Literal["ablation", "off-policy", "on-policy", "q-form", "replay-size", "scores", "theory", "today"],
+        tyro.conf.Positional,
+    ]
     """Figure to make."""
     scale: Literal["smoke", "full"] = "smoke"
     """smoke checks in minutes that everything runs; full is the paper's size and takes days. theory has one size."""
     seeds: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: 5, smoke: 1)")] = None
-    """Number of runs of each curve. Seeds count from 0, or from 20 for q-form and scores (their search used others)."""
+    """Number of runs of each curve. Seeds count from 20, which no search used, or from 0 for on-policy."""
     only: Annotated[
         tuple[str, ...] | None, tyro.conf.arg(metavar="NAME [NAME ...]", help_behavior_hint="(default: all)")
     ] = None
@@ -116,13 +119,12 @@ class FigureCommand:
 
     def _figure(self) -> "tuple[spec.Figure, int]":
         """The whole figure, whose parts --only may name, and the number of seeds of a curve."""
-        from sbeed.experiments.figures import ablation, off_policy, on_policy, q_form, scores
+        from sbeed.experiments.figures import ablation, off_policy, on_policy, q_form, replay_size, scores, today
         from sbeed.experiments.figures.sizes import SCALES, at_scale
         from sbeed.experiments.spec import chosen, labels_in, places_in, trains_alone
 
-        figure = {module.FIGURE.name: module.FIGURE for module in (ablation, off_policy, on_policy, q_form, scores)}[
-            self.name
-        ]
+        modules = (ablation, off_policy, on_policy, q_form, replay_size, scores, today)
+        figure = {module.FIGURE.name: module.FIGURE for module in modules}[self.name]
         names = [*places_in(figure), *labels_in(figure)]
         known = ", ".join(f"'{name}'" for name in dict.fromkeys(names))
         require("--only", self.only != (), f"name at least one of {known}")

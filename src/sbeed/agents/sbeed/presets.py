@@ -14,7 +14,8 @@ def paper(spec: EnvSpec) -> SBEEDConfig:
     return SBEEDConfig(
         gamma=0.995,
         eta=0.1,
-        lam=0.003,
+        lam=0.1,
+        lam_counts="raw",
         k=100,
         trace=0.99 if spec.name.startswith("Swimmer") else 0.97,
         kappa=1.0,
@@ -43,6 +44,7 @@ def paper(spec: EnvSpec) -> SBEEDConfig:
         updates_per_iteration=6,
         pi_updates_per_iteration=1,
         pi_batch_size=8_192,
+        pi_newest=4_096,
     )
 
 
@@ -52,7 +54,14 @@ def paper_exact(spec: EnvSpec) -> SBEEDConfig:
 
 
 # What the presets below were measured with: V's gradient leaves the bootstrap out, and lam is a tenth.
-_SEMI_GRADIENT: dict[str, Any] = {"kappa": 0.0, "slow_rate": 0.3, "lam": 0.0003, "replay_capacity": 4_096}
+_SEMI_GRADIENT: dict[str, Any] = {
+    "kappa": 0.0,
+    "slow_rate": 0.3,
+    "lam": 0.0003,
+    "lam_counts": "scaled",
+    "replay_capacity": 4_096,
+    "pi_newest": None,
+}
 
 
 def paper_on_policy(spec: EnvSpec) -> SBEEDConfig:
