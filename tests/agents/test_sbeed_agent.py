@@ -244,17 +244,6 @@ def test_steps_decay_with_the_iterations():
     np.testing.assert_allclose(jnp.linalg.norm(second - start) / jnp.linalg.norm(first - start), 0.25, rtol=0.05)
 
 
-def test_the_dual_s_steps_decay_more_slowly_than_the_others():
-    config = replace(PLAIN, step_decay=0.1)
-    state, batch = agent.init(PLAIN, BOX, jax.random.key(0)), _batch(length=1)
-    moved = []
-    for iteration in (0, 30):
-        before = state._replace(iteration=jnp.int32(iteration))
-        after, _ = agent.step_dual(config, before, _look(config, BOX, before, batch))
-        moved.append(jnp.linalg.norm(ravel_pytree(after.dual)[0] - ravel_pytree(state.dual)[0]))
-    np.testing.assert_allclose(moved[1] / moved[0], 4**-0.6, rtol=1e-4)
-
-
 # ------------------------------------------------------------------------------------------------- a whole round
 
 

@@ -24,7 +24,6 @@ from sbeed.agents.shared.steps import follow, kl_step, stepped
 from sbeed.data.replay import Replay, sample
 from sbeed.models.nets import MLP
 from sbeed.models.policies import Finite, Policy
-from sbeed.ops.schedules import two_time_scales
 from sbeed.types import Array, EnvSpec, Key, Scalar, Transition
 
 Metrics = dict[str, Array]
@@ -147,9 +146,9 @@ def step_pi(config: SBEEDConfig, state: Learner, batch: Transition, seen: Seen, 
     obs, weight = seen.inputs[0], _score_weight(config, state, seen)
     g = eqx.filter_grad(lambda pi: -jnp.mean(weight * _path_log_pi(config, state, pi, batch)))(state.pi)
     if config.pi_prox == "kl":
-        left, _ = _decays(config, state)
+        step_size = _decayed(config, state, config.pi_step_size)
         caps = {"kl_radius": config.kl_radius, "ridge": config.fisher_ridge}
-        pi, opt = kl_step(state.pi, batch.obs, g, step_size=config.pi_step_size * left, **caps), state.opt["pi"]
+        pi, opt = kl_step(state.pi, batch.obs, g, step_size=step_size, **caps), state.opt["pi"]
     else:
         pi, opt = _step(config, state, "pi", g, config.pi_step_size)
     metrics = {}
@@ -269,25 +268,21 @@ def _score_weight(config: SBEEDConfig, state: Learner, seen: Seen) -> Array:
     return weight / jnp.sqrt(jnp.mean(weight**2) + 1e-8) if config.whiten else weight
 
 
-def _decays(config: SBEEDConfig, state: Learner) -> tuple[Array, Array]:
-    """What is left in this iteration of the step sizes of V, pi and lam, and of the dual's: two time scales."""
-    delay = 1 / jnp.maximum(config.step_decay, jnp.finfo(jnp.float32).tiny)  # without a decay, for ever
-    sizes = two_time_scales(1.0, 1.0, primal_power=1.0, delay=delay)
-    return sizes.primal(state.iteration + 1), sizes.dual(state.iteration + 1)
+def _decayed(config: SBEEDConfig, state: Learner, step_size: Scalar) -> Scalar:
+    return step_size / (1 + config.step_decay * state.iteration)
 
 
 def _step(config: SBEEDConfig, state: Learner, name: str, g: Any, step_size: Scalar) -> tuple[Any, optax.OptState]:
-    """Take the Euclidean step of a primal player; returns its new parameters and its optimiser's new state."""
-    left, _ = _decays(config, state)
-    return stepped(optimizer(config, step_size * left), getattr(state, name), state.opt[name], g)
+    """Take the Euclidean step of one player; returns its new parameters and its optimiser's new state."""
+    rule = optimizer(config, _decayed(config, state, step_size))
+    return stepped(rule, getattr(state, name), state.opt[name], g)
 
 
 def _descend_dual(
     config: SBEEDConfig, state: Learner, dual: duals.Dual, seen: Seen, goal: Array
 ) -> tuple[duals.Dual, optax.OptState, Array]:
     """Make up to `dual_steps` steps of the dual, until one lowers its loss too little; also that loss."""
-    _, left = _decays(config, state)
-    rule = optimizer(config, config.dual_step_size * left)
+    rule = optimizer(config, _decayed(config, state, config.dual_step_size))
 
     def step(dual: duals.Dual, opt: optax.OptState) -> tuple[duals.Dual, optax.OptState, Array]:
         loss, g = eqx.filter_value_and_grad(duals.loss)(dual, seen.inputs, goal, config.dual_l2)

@@ -156,13 +156,7 @@ class SBEEDConfig:
     max_grad_norm: float | None = knob(
         None, "scale longer gradients down to this norm; unset: no limit", low=0, open=True
     )
-    step_decay: float = knob(
-        0.0,
-        "step sizes of V, pi and lam fall as 1 / (1 + step_decay * iteration), those of the dual as its power .6, so "
-        "that the dual is the faster player; larger falls sooner",
-        low=0,
-        paper="not said",
-    )
+    step_decay: float = knob(0.0, "step sizes fall as 1 / (1 + step_decay * iteration); larger falls sooner", low=0)
     slow_rate: float = knob(
         0.005,
         "rate at which the slow copy follows V, per update; larger is quicker and less stable; 1 makes it V itself",

@@ -50,7 +50,7 @@ def paper(spec: EnvSpec) -> SBEEDConfig:
 
 def paper_exact(spec: EnvSpec) -> SBEEDConfig:
     """Algorithm 1: rho's last layer is solved by ridge least squares in every update."""
-    return replace(paper(spec), dual="linear", dual_features="hidden")
+    return replace(paper(spec), dual="linear")
 
 
 # What the presets below were measured with: V's gradient leaves the bootstrap out, and lam is a tenth.
