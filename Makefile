@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo theory results bench bench-learning bench-baselines bench-offline bench-reliability test test-browser install lint types imports pytest lock wheel clean
+.PHONY: demo theory results bench bench-learning bench-baselines bench-offline bench-reliability test test-fast test-browser coverage install lint types imports pytest lock wheel clean
 
 # Pendulum from nothing to solved; small networks suffice for it.
 demo: install
@@ -55,6 +55,17 @@ imports: install
 
 pytest: install
 	$(BIN)/pytest -n 2 --dist worksteal
+
+# All but the tests marked slow: under a minute on two cores that do nothing else.
+test-fast: lint imports
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not browser"
+
+# Lines of src that the tests run, in the processes that they start too.
+coverage: install
+	@$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -n 2 --dist worksteal
+	@$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
 
 # The report in a real browser. Debian's Chromium is installed where that may be; without one this fails.
 test-browser: install

@@ -1,1 +1,1 @@
-"""How fast we are, and beside whom: `make bench`. docs/benchmarks.md says what each number is."""
+"""How fast we are, and beside which other systems: `make bench`. docs/benchmarks.md says what each number is."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks import growth, rows, time_to_return
 from benchmarks.page import BENCHMARKS, of, readme, table
 from benchmarks.processes import CORES, ROOT
-from benchmarks.rows import Row
+from benchmarks.rows import Measurement
 
 
 def main() -> None:
@@ -48,7 +48,7 @@ def measure(name: str, quick: bool, out: Path) -> None:
         save(out, [*others, *(new | origin for new in found)])
 
 
-def save(out: Path, found: Iterable[Row]) -> None:
+def save(out: Path, found: Iterable[Measurement]) -> None:
     ordered = sorted(found, key=lambda row: list(BENCHMARKS).index(row["name"]))
     rows.write(out / "rows.jsonl", ordered)
     (out / "README.md").write_text(readme(ordered))

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 
 from benchmarks.processes import System, alternately, rounds
-from benchmarks.rows import OURS, UNMEASURED, Line, Row, at_most, find, row, verdict
+from benchmarks.rows import OURS, UNMEASURED, Line, Measurement, at_most, find, row, verdict
 
 NAME = "acting"
 ABOUT = """\
@@ -19,7 +19,7 @@ CASES = {
 AGREEMENT = 1e-5
 
 
-def measure(quick: bool) -> list[Row]:
+def measure(quick: bool) -> list[Measurement]:
     found = []
     for case, (setting, _) in CASES.items():
         with System("acting", json.dumps(setting), OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1") as system:
@@ -31,7 +31,7 @@ def measure(quick: bool) -> list[Row]:
     return found
 
 
-def lines(rows: Sequence[Row]) -> list[Line]:
+def lines(rows: Sequence[Measurement]) -> list[Line]:
     found = {case: find(rows, OURS, case) for case in CASES}
     times = [at_most(f"action of an {case}", found[case], limit, "s") for case, (_, limit) in CASES.items()]
     what, goal = "actions, largest difference from the jitted policy", f"≤ {AGREEMENT:g}"

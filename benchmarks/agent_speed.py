@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from benchmarks.baselines.compared import AGENTS
 from benchmarks.processes import System, alternately, rounds
-from benchmarks.rows import OURS, Line, Row, faster, find, row
+from benchmarks.rows import OURS, Line, Measurement, faster, find, row
 
 NAME = "agent_speed"
 ABOUT = """\
@@ -18,11 +18,11 @@ ENV = "HalfCheetah-v5"
 GOALS = {"trpo": 1.5, "ddpg": 2.0}
 
 
-def measure(quick: bool) -> list[Row]:
+def measure(quick: bool) -> list[Measurement]:
     return [found for agent in GOALS for found in _measure(agent, quick)]
 
 
-def _measure(agent: str, quick: bool) -> list[Row]:
+def _measure(agent: str, quick: bool) -> list[Measurement]:
     slice_ = 64 if quick else {"trpo": 16_384, "ddpg": 2_048}[agent]
     compared = AGENTS[agent]
     fields = compared.fields_on(ENV) | (
@@ -61,7 +61,7 @@ def on_one_core() -> Iterator[None]:
         os.sched_setaffinity(0, all_of_them)
 
 
-def lines(rows: Sequence[Row]) -> list[Line]:
+def lines(rows: Sequence[Measurement]) -> list[Line]:
     return [
         faster(
             f"{agent} on {ENV}, one core, against {AGENTS[agent].peer}",

@@ -9,11 +9,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
 from benchmarks.growth import MOST_FOR_K, PANELS, curve, exponent
-from benchmarks.rows import Row
+from benchmarks.rows import Measurement
 from sbeed.reporting import plots
 
 
-def growth_figure(rows: Sequence[Row]) -> Figure:
+def growth_figure(rows: Sequence[Measurement]) -> Figure:
     """Four panels, the time of an update over what grows. rows: those of `growth`."""
     with rc_context(plots.STYLE):
         figure = Figure(figsize=(10, 7.2), layout="constrained", facecolor="white")
@@ -22,7 +22,7 @@ def growth_figure(rows: Sequence[Row]) -> Figure:
     return figure
 
 
-def _draw(axes: Axes, name: str, letter: str, rows: Sequence[Row]) -> None:
+def _draw(axes: Axes, name: str, letter: str, rows: Sequence[Measurement]) -> None:
     x, y = curve(rows, name)
     by_size = sorted(rows, key=lambda row: row["size"])
     low, high = (np.array([extreme(row["values"]) for row in by_size]) for extreme in (min, max))

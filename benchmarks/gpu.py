@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from benchmarks import population
 from benchmarks.population import MEMBERS, SOLO
 from benchmarks.processes import System, rounds
-from benchmarks.rows import OURS, Line, Row, at_least, faster, find, row
+from benchmarks.rows import OURS, Line, Measurement, at_least, faster, find, row
 
 NAME = "gpu"
 ABOUT = """\
@@ -21,7 +21,7 @@ POPULATION, AGENTS = "population", "agents"
 COUNT, BATCH = 64, 256
 
 
-def measure(quick: bool) -> list[Row]:
+def measure(quick: bool) -> list[Measurement]:
     if backend() == "cpu":
         return []
     last_two = sorted(os.sched_getaffinity(0))[-2:]
@@ -30,12 +30,12 @@ def measure(quick: bool) -> list[Row]:
 
 
 def backend() -> str:
-    """What jax finds here. Asked in a process of its own: who asks holds the GPU's memory."""
+    """The device that jax finds. Asked in a process of its own, because the asking process holds the GPU's memory."""
     code = "import jax; print(jax.default_backend())"
     return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
 
 
-def _many_agents(quick: bool) -> Row:
+def _many_agents(quick: bool) -> Measurement:
     replay = 2_048 if quick else 32_768
     with System("growing", AGENTS, replay, BATCH, COUNT, device="") as system:
         seconds = [system.ask("update", size=COUNT)["seconds"] for _ in range(rounds(quick))]
@@ -44,7 +44,7 @@ def _many_agents(quick: bool) -> Row:
         return row(NAME, OURS, "updates/s", speeds, case=AGENTS, settings=settings, device=system.hello["device"])
 
 
-def lines(rows: Sequence[Row]) -> list[Line]:
+def lines(rows: Sequence[Measurement]) -> list[Line]:
     ours, solo = find(rows, OURS, POPULATION), find(rows, SOLO, POPULATION)
     where = ours["device"] if ours else "a GPU"
     return [

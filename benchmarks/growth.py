@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.processes import CORES, System, rounds
-from benchmarks.rows import OURS, UNMEASURED, Line, Row, quantity, row, verdict
+from benchmarks.rows import OURS, UNMEASURED, Line, Measurement, quantity, row, verdict
 
 NAME = "growth"
 ABOUT = """\
@@ -19,7 +19,7 @@ update of every agent of a population of `default`. The exponent is the slope of
 """
 
 
-class Panel(NamedTuple):
+class Growth(NamedTuple):
     title: str
     xlabel: str
     sizes: tuple[int, ...]
@@ -29,21 +29,21 @@ class Panel(NamedTuple):
 
 
 PANELS = {
-    "batch": Panel("Batch", "transitions in a batch", (1_000, 2_000, 5_000, 10_000, 20_000, 40_000), (512, 1_024)),
-    "k": Panel("Longest target", "steps k of a target", (1, 3, 10, 30, 100), (1, 100), 20_000, 1_280),
-    "features": Panel(
+    "batch": Growth("Batch", "transitions in a batch", (1_000, 2_000, 5_000, 10_000, 20_000, 40_000), (512, 1_024)),
+    "k": Growth("Longest target", "steps k of a target", (1, 3, 10, 30, 100), (1, 100), 20_000, 1_280),
+    "features": Growth(
         "Features", "random features of the policy", (100, 200, 500, 1_000, 2_000), (50, 100), 8_192, 1_280
     ),
-    "agents": Panel("Agents", "agents of a population", (1, 2, 4, 8, 16, 32, 64), (1, 2), 256, 256),
+    "agents": Growth("Agents", "agents of a population", (1, 2, 4, 8, 16, 32, 64), (1, 2), 256, 256),
 }
 MOST_FOR_K = 1.5
 
 
-def measure(quick: bool) -> list[Row]:
+def measure(quick: bool) -> list[Measurement]:
     return [row for name in PANELS for row in _measure(name, quick)]
 
 
-def _measure(name: str, quick: bool) -> list[Row]:
+def _measure(name: str, quick: bool) -> list[Measurement]:
     panel = PANELS[name]
     sizes, batch = (panel.quick, panel.quick_batch) if quick else (panel.sizes, panel.batch)
     replay = 2_048 if quick else 32_768
@@ -61,7 +61,7 @@ def _measure(name: str, quick: bool) -> list[Row]:
     ]
 
 
-def curve(rows: Sequence[Row], panel: str) -> tuple[np.ndarray, np.ndarray]:
+def curve(rows: Sequence[Measurement], panel: str) -> tuple[np.ndarray, np.ndarray]:
     """Sizes, and the median seconds of an update."""
     some = sorted((row for row in rows if row["case"] == panel), key=lambda row: row["size"])
     return np.array([row["size"] for row in some], float), np.array([median(row["values"]) for row in some])
@@ -72,11 +72,11 @@ def exponent(x: np.ndarray, y: np.ndarray) -> float:
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 
-def lines(rows: Sequence[Row]) -> list[Line]:
+def lines(rows: Sequence[Measurement]) -> list[Line]:
     return [_exponent_line(rows, name) for name in PANELS] + [_k_line([row for row in rows if row["case"] == "k"])]
 
 
-def _exponent_line(rows: Sequence[Row], name: str) -> Line:
+def _exponent_line(rows: Sequence[Measurement], name: str) -> Line:
     x, y = curve(rows, name)
     sizes = PANELS[name].sizes
     if not len(x):
@@ -88,7 +88,7 @@ def _exponent_line(rows: Sequence[Row], name: str) -> Line:
     )
 
 
-def _k_line(rows: Sequence[Row]) -> Line:
+def _k_line(rows: Sequence[Measurement]) -> Line:
     what, goal = "update at k = 100 over k = 1, same transitions", f"≤ {MOST_FOR_K:g}x"
     if not rows:
         return Line(what, "–", "–", "–", goal, UNMEASURED)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 
 from benchmarks.processes import CORES, System, alternately, rounds
-from benchmarks.rows import OURS, UNMEASURED, Line, Row, faster, find, row, verdict
+from benchmarks.rows import OURS, UNMEASURED, Line, Measurement, faster, find, row, verdict
 
 NAME = "natural_gradient"
 ABOUT = """\
@@ -17,7 +17,7 @@ PEER = "XLA sin + 10 CG"
 SETTING = {"features": 500, "batch": 20_000, "segment": 64, "ridge": 0.1, "steps": 5, "replay": 32_768}
 
 
-def measure(quick: bool) -> list[Row]:
+def measure(quick: bool) -> list[Measurement]:
     setting = {**SETTING, "batch": 2_048, "steps": 2, "replay": 4_096} if quick else SETTING
     with (
         System("policy_step", json.dumps(setting), "cholesky") as ours,
@@ -33,7 +33,7 @@ def measure(quick: bool) -> list[Row]:
     ]
 
 
-def lines(rows: Sequence[Row]) -> list[Line]:
+def lines(rows: Sequence[Measurement]) -> list[Line]:
     ours, peer = find(rows, OURS), find(rows, PEER)
     compared = faster("natural-gradient step, against XLA sin + 10 CG", ours, peer, 3.0)
     what, goal = "natural-gradient step, error over that of CG", 0.1

@@ -17,7 +17,7 @@ from benchmarks import (
     training_speed,
 )
 from benchmarks.markdown import aligned
-from benchmarks.rows import Line, Row
+from benchmarks.rows import Line, Measurement
 
 BENCHMARKS: dict[str, ModuleType] = {
     module.NAME: module
@@ -48,16 +48,16 @@ the medians; the range in brackets is over the pairs measured next to each other
 """
 
 
-def of(rows: Iterable[Row], name: str) -> list[Row]:
+def of(rows: Iterable[Measurement], name: str) -> list[Measurement]:
     return [row for row in rows if row["name"] == name]
 
 
-def table(rows: Sequence[Row]) -> str:
+def table(rows: Sequence[Measurement]) -> str:
     lines = [line for name, module in BENCHMARKS.items() for line in module.lines(of(rows, name))]
     return aligned([Line("what", "ours", "the other", "measured", "goal", "verdict"), *lines])
 
 
-def readme(rows: Sequence[Row]) -> str:
+def readme(rows: Sequence[Measurement]) -> str:
     parts = [TEXT, *_warnings(rows), table(rows)]
     for name, module in BENCHMARKS.items():
         if some := of(rows, name):
@@ -65,7 +65,7 @@ def readme(rows: Sequence[Row]) -> str:
     return "\n".join(parts)
 
 
-def _warnings(rows: Sequence[Row]) -> list[str]:
+def _warnings(rows: Sequence[Measurement]) -> list[str]:
     quick = sorted({row["name"] for row in rows if row["quick"]})
     busy = sorted({row["name"] for row in rows if row["busy"] > BUSY})
     return [
@@ -74,21 +74,21 @@ def _warnings(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def _settings(rows: Sequence[Row]) -> str:
+def _settings(rows: Sequence[Measurement]) -> str:
     """What sets the arithmetic, of each system; those that share theirs are on one line."""
     shared: dict[str, list[str]] = {}
     for row in rows:
-        who = row["system"] + (f" ({row['versions']})" if row.get("versions") else "")
-        who += f", {row['case']}" if row["case"] else ""
+        named = row["system"] + (f" ({row['versions']})" if row.get("versions") else "")
+        named += f", {row['case']}" if row["case"] else ""
         what = ", ".join(f"{name} {value}" for name, value in row["settings"].items())
         shared.setdefault(what, [])
-        if who not in shared[what]:
-            shared[what].append(who)
-    return "".join(f"- {'; '.join(who)}: {what}.\n" for what, who in shared.items())
+        if named not in shared[what]:
+            shared[what].append(named)
+    return "".join(f"- {'; '.join(systems)}: {what}.\n" for what, systems in shared.items())
 
 
-def _origin(rows: Sequence[Row]) -> str:
-    def device(row: Row) -> str:
+def _origin(rows: Sequence[Measurement]) -> str:
+    def device(row: Measurement) -> str:
         return "" if row.get("device", "cpu") == "cpu" else f", {row['device']}"
 
     places = dict.fromkeys(f"Measured at {row['commit']} on {row['machine']}{device(row)}." for row in rows)

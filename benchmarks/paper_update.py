@@ -9,7 +9,7 @@ from statistics import median
 import numpy as np
 
 from benchmarks.processes import CORES, System, alternately, rounds
-from benchmarks.rows import OURS, UNMEASURED, Line, Row, faster, find, quantity, row, typical, verdict
+from benchmarks.rows import OURS, UNMEASURED, Line, Measurement, faster, find, quantity, row, typical, verdict
 
 NAME = "paper_update"
 ABOUT = """\
@@ -40,7 +40,7 @@ SHARE = 0.65  # of the peak
 AGREEMENT = 1e-3  # of losses, relative: float32 sums in another order
 
 
-def measure(quick: bool) -> list[Row]:
+def measure(quick: bool) -> list[Measurement]:
     setting = {**SETTING, "batch": 2_000, "updates": 3, "replay": 4_096} if quick else SETTING
     with tempfile.TemporaryDirectory() as folder:
         shared = json.dumps(setting), Path(folder) / "arrays.npz"
@@ -92,13 +92,13 @@ def multiply_adds(batch: int) -> int:
     return batch * (3 * forward(V) + 2 * backward(V) + 2 * forward(dual) + backward(dual))
 
 
-def lines(rows: Sequence[Row]) -> list[Line]:
+def lines(rows: Sequence[Measurement]) -> list[Line]:
     ours, peers = find(rows, OURS), {peer: find(rows, peer) for peer in GOALS}
     compared = [faster(f"paper-sized update, against {peer}", ours, peers[peer], goal) for peer, goal in GOALS.items()]
     return [*compared, _share_of_peak(ours, find(rows, PEAK)), _agreement(list(peers.values()))]
 
 
-def _share_of_peak(ours: Row | None, peak: Row | None) -> Line:
+def _share_of_peak(ours: Measurement | None, peak: Measurement | None) -> Line:
     what, goal = "paper-sized update, share of the matmul peak", f"{SHARE:.0%}"
     if ours is None or peak is None:
         return Line(what, "–", "–", "–", goal, UNMEASURED)
@@ -110,7 +110,7 @@ def _share_of_peak(ours: Row | None, peak: Row | None) -> Line:
     return Line(what, typical(ours), peaked, f"{share:.0%}", goal, verdict(share >= SHARE, ours, peak))
 
 
-def _agreement(peers: list[Row | None]) -> Line:
+def _agreement(peers: list[Measurement | None]) -> Line:
     what, goal = "paper-sized update, losses against torch's", f"≤ {AGREEMENT:g}"
     known = [peer for peer in peers if peer is not None]
     if len(known) < len(peers):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from benchmarks.processes import CORES, SETTLE, System, rounds
-from benchmarks.rows import OURS, Line, Row, faster, find, row
+from benchmarks.rows import OURS, Line, Measurement, faster, find, row
 
 NAME = "population"
 ABOUT = """\
@@ -16,12 +16,14 @@ ENV, MEMBERS = "HalfCheetah-v5", 5
 SOLO = "five processes"
 
 
-def measure(quick: bool) -> list[Row]:
+def measure(quick: bool) -> list[Measurement]:
     workers = MEMBERS if CORES > MEMBERS else 0
     return race(NAME, quick, device="cpu", workers=workers, theirs=sorted(os.sched_getaffinity(0)))
 
 
-def race(name: str, quick: bool, *, device: str, workers: int, theirs: Sequence[int], case: str = "") -> list[Row]:
+def race(
+    name: str, quick: bool, *, device: str, workers: int, theirs: Sequence[int], case: str = ""
+) -> list[Measurement]:
     """device, workers: of the population, which may use every core. theirs: the cores of the five processes."""
     slice_ = 8 if quick else 1024
     seeds = range(MEMBERS)
@@ -74,6 +76,6 @@ def _summed_speed(systems: Sequence[System], steps: int) -> float:
     return MEMBERS * taken[0] / (time.perf_counter() - begin)
 
 
-def lines(rows: Sequence[Row]) -> list[Line]:
+def lines(rows: Sequence[Measurement]) -> list[Line]:
     what = f"population of {MEMBERS}, against {MEMBERS} processes on the same cores"
     return [faster(what, find(rows, OURS), find(rows, SOLO), 1.0)]

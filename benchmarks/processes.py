@@ -96,7 +96,7 @@ class System:
 
 
 def serve(answers: Mapping[str, Callable[..., Answer]], **hello: Any) -> None:
-    """The other end: answer questions until nobody can ask any more."""
+    """The other end: answer questions until the pipe is closed."""
     # Answers alone go to the pipe: whatever libraries print goes where errors go.
     pipe = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from benchmarks.processes import System
-from benchmarks.rows import OURS, Line, Row, at_most, find, row
+from benchmarks.rows import OURS, Line, Measurement, at_most, find, row
 
 NAME = "replay_memory"
 ABOUT = """\
@@ -15,7 +15,7 @@ LIMITS = {ARRAYS: 170.0, PEAK: 200.0}
 CHUNK = 64
 
 
-def measure(quick: bool) -> list[Row]:
+def measure(quick: bool) -> list[Measurement]:
     capacity = 64_000 if quick else 1_000_000
     with System("replay", capacity, CHUNK) as system:
         found = system.ask("fill")
@@ -23,7 +23,7 @@ def measure(quick: bool) -> list[Row]:
     return [row(NAME, OURS, "MB", [found[case] / 1e6], case=case, settings=settings) for case in LIMITS]
 
 
-def lines(rows: Sequence[Row]) -> list[Line]:
+def lines(rows: Sequence[Measurement]) -> list[Line]:
     return [
         at_most(f"replay of 1M HalfCheetah transitions, {case}", find(rows, OURS, case), limit, "MB")
         for case, limit in LIMITS.items()

@@ -10,26 +10,28 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-Row = dict[str, Any]
+Measurement = dict[str, Any]
 
 OURS = "sbeed"
 UNMEASURED = "not measured"
 
 
-def row(name: str, system: str, unit: str, values: Sequence[float | None], *, case: str = "", **more: Any) -> Row:
+def row(
+    name: str, system: str, unit: str, values: Sequence[float | None], *, case: str = "", **more: Any
+) -> Measurement:
     return {"name": name, "system": system, "case": case, "unit": unit, "values": list(values), **more}
 
 
-def read(path: Path) -> list[Row]:
+def read(path: Path) -> list[Measurement]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def write(path: Path, rows: Iterable[Row]) -> None:
+def write(path: Path, rows: Iterable[Measurement]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-def find(rows: Iterable[Row], system: str, case: str = "") -> Row | None:
+def find(rows: Iterable[Measurement], system: str, case: str = "") -> Measurement | None:
     return next((row for row in rows if row["system"] == system and row["case"] == case), None)
 
 
@@ -41,7 +43,7 @@ class Ratio(NamedTuple):
     highest: float
 
 
-def ratio(ours: Row, other: Row) -> Ratio:
+def ratio(ours: Measurement, other: Measurement) -> Ratio:
     """Of medians. Of times the other's over ours, of rates ours over the other's."""
     above, below = (ours, other) if ours["unit"].endswith("/s") else (other, ours)
     pairs = [a / b for a, b in zip(above["values"], below["values"], strict=True)]
@@ -59,7 +61,7 @@ class Line(NamedTuple):
     verdict: str
 
 
-def faster(what: str, ours: Row | None, other: Row | None, goal: float | None) -> Line:
+def faster(what: str, ours: Measurement | None, other: Measurement | None, goal: float | None) -> Line:
     """Ours against another system; the goal is a ratio of at least so much, None where there is none."""
     aim = "–" if goal is None else f"{goal:g}x"
     if ours is None or other is None:
@@ -70,16 +72,16 @@ def faster(what: str, ours: Row | None, other: Row | None, goal: float | None) -
     return Line(what, typical(ours), typical(other), measured, aim, judged)
 
 
-def at_most(what: str, ours: Row | None, limit: float, unit: str) -> Line:
+def at_most(what: str, ours: Measurement | None, limit: float, unit: str) -> Line:
     """Ours against a limit."""
     return _held(what, ours, f"≤ {quantity(limit, unit)}", lambda value: value <= limit)
 
 
-def at_least(what: str, ours: Row | None, limit: float, unit: str) -> Line:
+def at_least(what: str, ours: Measurement | None, limit: float, unit: str) -> Line:
     return _held(what, ours, f"≥ {quantity(limit, unit)}", lambda value: value >= limit)
 
 
-def _held(what: str, ours: Row | None, goal: str, met: Callable[[float], bool]) -> Line:
+def _held(what: str, ours: Measurement | None, goal: str, met: Callable[[float], bool]) -> Line:
     """The spread is over the repetitions."""
     if ours is None:
         return Line(what, "–", "–", "–", goal, UNMEASURED)
@@ -88,12 +90,12 @@ def _held(what: str, ours: Row | None, goal: str, met: Callable[[float], bool]) 
     return Line(what, typical(ours), "–", typical(ours) + spread, goal, verdict(met(median(values)), ours))
 
 
-def verdict(met: bool, *rows: Row) -> str:
+def verdict(met: bool, *rows: Measurement) -> str:
     """Rows of a quick run decide nothing."""
     return "quick" if any(row["quick"] for row in rows) else "**met**" if met else "missed"
 
 
-def typical(row: Row) -> str:
+def typical(row: Measurement) -> str:
     return quantity(median(row["values"]), row["unit"])
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.processes import CORES, rounds
-from benchmarks.rows import OURS, Line, Row, at_most, find, row
+from benchmarks.rows import OURS, Line, Measurement, at_most, find, row
 
 NAME = "start"
 ABOUT = """\
@@ -22,7 +22,7 @@ ENV = "Pendulum-v1"
 LIMITS = {"cold": 10.0, "warm": 3.0}
 
 
-def measure(quick: bool) -> list[Row]:
+def measure(quick: bool) -> list[Measurement]:
     from sbeed.agents.registry import SBEED
     from sbeed.envs.task import spec_of
 
@@ -77,7 +77,7 @@ def _first_line(path: Path) -> str:
     return text.partition("\n")[0] if "\n" in text else ""
 
 
-def lines(rows: Sequence[Row]) -> list[Line]:
+def lines(rows: Sequence[Measurement]) -> list[Line]:
     return [
         at_most(f"first update of `sbeed train`, {case} compilation cache", find(rows, OURS, case), limit, "s")
         for case, limit in LIMITS.items()

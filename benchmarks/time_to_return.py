@@ -8,7 +8,7 @@ from statistics import median
 from typing import NamedTuple
 
 from benchmarks.processes import CORES, System
-from benchmarks.rows import OURS, UNMEASURED, Line, Row, quantity, row, verdict
+from benchmarks.rows import OURS, UNMEASURED, Line, Measurement, quantity, row, verdict
 
 NAME = "time_to_return"
 ABOUT = """\
@@ -23,7 +23,7 @@ EPISODES, SEEDS = 5, 3
 PEERS = {"SB3 SAC": ("sb3", 5.0), "SBX SAC": ("sbx", 3.0)}
 
 
-class Task(NamedTuple):
+class Race(NamedTuple):
     goal: float  # mean return of an evaluation
     every: int  # steps between evaluations
     cap: float  # seconds
@@ -31,14 +31,14 @@ class Task(NamedTuple):
 
 
 TASKS = {
-    "Pendulum-v1": Task(-200, 512, 600),
-    "HalfCheetah-v5": Task(3000, 2048, 3600),
-    "Hopper-v5": Task(1000, 2048, 3600, ("--fields", '{"gamma": 0.995}')),
+    "Pendulum-v1": Race(-200, 512, 600),
+    "HalfCheetah-v5": Race(3000, 2048, 3600),
+    "Hopper-v5": Race(1000, 2048, 3600, ("--fields", '{"gamma": 0.995}')),
 }
-QUICK = {"Pendulum-v1": Task(-200, 64, 40)}
+QUICK = {"Pendulum-v1": Race(-200, 64, 40)}
 
 
-def measure(quick: bool, done: Sequence[Row]) -> Iterator[Row]:
+def measure(quick: bool, done: Sequence[Measurement]) -> Iterator[Measurement]:
     """One run after another, each alone on the cores; those that are done are not run again."""
     known = {(row["system"], row["case"], row["seed"]) for row in done if row["quick"] == quick}
     for seed in range(1 if quick else SEEDS):
@@ -48,7 +48,7 @@ def measure(quick: bool, done: Sequence[Row]) -> Iterator[Row]:
                     yield _run(name, env, task, seed)
 
 
-def _run(name: str, env: str, task: Task, seed: int) -> Row:
+def _run(name: str, env: str, task: Race, seed: int) -> Measurement:
     if name == OURS:
         system = System("ours_training", env, "--seeds", seed, *task.ours)
     else:
@@ -81,7 +81,7 @@ def reached(curve: Sequence[Sequence[float]], goal: float) -> bool:
     return bool(curve) and curve[-1][2] >= goal
 
 
-def lines(rows: Sequence[Row]) -> list[Line]:
+def lines(rows: Sequence[Measurement]) -> list[Line]:
     return [
         _compared(f"{env} to {task.goal:g}, against {peer}", times(rows, OURS, env), times(rows, peer, env), goal, rows)
         for env, task in TASKS.items()
@@ -97,7 +97,7 @@ class Time(NamedTuple):
         return ("" if self.reached else "> ") + quantity(self.seconds, "s")
 
 
-def times(rows: Sequence[Row], system: str, env: str) -> dict[int, Time]:
+def times(rows: Sequence[Measurement], system: str, env: str) -> dict[int, Time]:
     """Of each seed."""
     some = [row for row in rows if row["system"] == system and row["case"] == env]
     return {row["seed"]: Time(row["values"][0] or row["cap"], row["values"][0] is not None) for row in some}
@@ -109,7 +109,9 @@ def typical(times: dict[int, Time]) -> Time:
     return Time(middle, all(time.reached or time.seconds > middle for time in times.values()))
 
 
-def _compared(what: str, ours: dict[int, Time], peer: dict[int, Time], goal: float, rows: Sequence[Row]) -> Line:
+def _compared(
+    what: str, ours: dict[int, Time], peer: dict[int, Time], goal: float, rows: Sequence[Measurement]
+) -> Line:
     both = ours.keys() & peer.keys()
     if not both:
         return Line(what, "–", "–", "–", f"{goal:g}x sooner", UNMEASURED)

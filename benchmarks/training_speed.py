@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from typing import NamedTuple
 
 from benchmarks.processes import CORES, System, alternately, rounds
-from benchmarks.rows import OURS, Line, Row, faster, find, row
+from benchmarks.rows import OURS, Line, Measurement, faster, find, row
 
 NAME = "training_speed"
 ABOUT = """\
@@ -31,7 +31,7 @@ PEERS = {
 }
 
 
-def measure(quick: bool) -> list[Row]:
+def measure(quick: bool) -> list[Measurement]:
     slice_ = 8 if quick else 2048
     with ExitStack() as stack:
         ours = stack.enter_context(System("ours_training", ENV, "--seeds", 0, "--fields", WIDE))
@@ -58,7 +58,7 @@ def measure(quick: bool) -> list[Row]:
     ]
 
 
-def lines(rows: Sequence[Row]) -> list[Line]:
+def lines(rows: Sequence[Measurement]) -> list[Line]:
     ours = find(rows, OURS)
     return [
         faster(f"training on {ENV}, against {name}", ours, find(rows, name), peer.goal) for name, peer in PEERS.items()

@@ -23,7 +23,7 @@ import jax
 
 jax.config.update("jax_enable_x64", True)
 
-# Files of that cache are not written at once: who finds half of one warns, and compiles the program itself.
+# Files of that cache are not written at once: a process that finds half of one warns, and compiles the program itself.
 _HALF = "persistent compilation cache entry"
 os.environ["PYTHONWARNINGS"] = f"ignore:Error reading {_HALF}"  # of the processes that tests start
 

@@ -17,6 +17,7 @@ from sbeed.agents.sbeed.config import SBEEDConfig
 from sbeed.cli.flags import spell_out, switches
 from sbeed.cli.plan import chosen, read_file
 from sbeed.storage import run_dir
+from tests.commands import run_command
 from tests.manifests import forge
 
 # The same sizes as in test_api: compiled once if both run in one process.
@@ -26,15 +27,8 @@ TINY = (
 ).split()
 
 
-def _run(capsys, *args):
-    with pytest.raises(SystemExit) as stop:
-        cli.main([str(arg) for arg in args])
-    out, err = capsys.readouterr()
-    return stop.value.code, out, err
-
-
 def _train(capsys, out, *args, env="Pendulum-v1"):
-    return _run(capsys, "train", "--env", env, "--steps", 24, *TINY, "--out", out, *args)
+    return run_command(capsys, "train", "--env", env, "--steps", 24, *TINY, "--out", out, *args)
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +73,7 @@ def test_a_run_leaves_settings_rows_models_and_a_curve(run):
 )
 def test_a_file_of_settings_imports_nothing(capsys, tmp_path, setting, words):
     (tmp_path / "settings.yaml").write_text(setting)
-    code, out, err = _run(capsys, "train", "--config", tmp_path / "settings.yaml", "--out", tmp_path / "run")
+    code, out, err = run_command(capsys, "train", "--config", tmp_path / "settings.yaml", "--out", tmp_path / "run")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert words in err
     assert "antigravity" not in sys.modules
@@ -87,7 +81,9 @@ def test_a_file_of_settings_imports_nothing(capsys, tmp_path, setting, words):
 
 
 def test_a_run_can_be_asked_for_again_by_its_config_file(run, tmp_path, capsys):
-    code, _, err = _run(capsys, "train", "--config", run / "config.yaml", "--seeds", 1, "--out", tmp_path / "again")
+    code, _, err = run_command(
+        capsys, "train", "--config", run / "config.yaml", "--seeds", 1, "--out", tmp_path / "again"
+    )
     assert (code, err) == (0, "")
     again, first = run_dir.read_rows(tmp_path / "again")[-1], run_dir.read_rows(run)[-2]
     assert (again["seed"], again["return"]) == (3, first["return"])
@@ -100,7 +96,7 @@ def test_flags_win_over_the_file_and_the_file_over_the_preset(tmp_path, capsys):
     (tmp_path / "own.json").write_text(json.dumps({"env": "Pendulum-v1", "lam": 0.5, "eta": 0.25, "adapt_lam": False}))
     out = tmp_path / "run"
     args = ["--config", tmp_path / "own.json", "--lam", 0.125, "--slow-copy", "--steps", 8, *TINY, "--out", out]
-    code, _, _ = _run(capsys, "train", *args)
+    code, _, _ = run_command(capsys, "train", *args)
     settings = yaml.safe_load((out / "config.yaml").read_text())
     assert code == 0
     assert [settings[name] for name in ("lam", "eta", "adapt_lam", "slow_copy")] == [0.125, 0.25, False, True]
@@ -140,7 +136,7 @@ def test_a_file_of_settings_of_the_other_form_is_read_with_its_preset(tmp_path, 
     (tmp_path / "own.yaml").write_text(yaml.safe_dump(settings))
     looks = ["--episodes", 1, "--final-episodes", 1, "--steps", 24]
     args = ["--config", tmp_path / "own.yaml", "--V-step-size", 0.5, *looks, "--out", tmp_path / "run"]
-    code, _, err = _run(capsys, "train", *args)
+    code, _, err = run_command(capsys, "train", *args)
     assert (code, err) == (0, "")
     found = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())
     assert [found[name] for name in ("preset", "kappa", "V_step_size")] == ["paper", 0.5, 0.5]
@@ -156,7 +152,7 @@ def test_switches_are_spelled_out():
 
 @pytest.mark.parametrize(("args", "config"), [([], QConfig), (["--preset", "paper"], SBEEDConfig)], ids=str)
 def test_every_field_is_a_line_of_help(capsys, args, config):
-    _, out, _ = _run(capsys, "train", *args, "--help")
+    _, out, _ = run_command(capsys, "train", *args, "--help")
     for name in config.__dataclass_fields__:
         assert f"--{name.replace('_', '-')}" in out
     assert "[0, 1]" in out
@@ -202,7 +198,7 @@ def test_every_field_is_a_line_of_help(capsys, args, config):
     ],
 )
 def test_wrong_input_gets_one_line_and_leaves_nothing(capsys, tmp_path, args, words):
-    code, out, err = _run(capsys, "train", *TINY, *args, "--out", tmp_path / "run")
+    code, out, err = run_command(capsys, "train", *TINY, *args, "--out", tmp_path / "run")
     assert (code, out) == (2, "")
     assert err.startswith("sbeed: ")
     assert err.count("\n") == 1
@@ -231,7 +227,7 @@ def test_wrong_input_gets_one_line_and_leaves_nothing(capsys, tmp_path, args, wo
 )
 def test_a_wrong_file_gets_one_line(capsys, tmp_path, text, words):
     (tmp_path / "own.yaml").write_text(text)
-    code, _, err = _run(
+    code, _, err = run_command(
         capsys, "train", "--env", "Pendulum-v1", "--config", tmp_path / "own.yaml", "--out", tmp_path / "run"
     )
     assert code == 2
@@ -273,14 +269,14 @@ def test_a_number_that_is_none_gets_one_line(capsys, tmp_path, field, step):
 
 
 def test_evaluation_is_that_of_the_last_row(capsys, run):
-    code, out, _ = _run(capsys, "eval", run, "--episodes", 2, "--json")
+    code, out, _ = run_command(capsys, "eval", run, "--episodes", 2, "--json")
     answer = json.loads(out)
     assert code == 0
     assert set(answer) == {"mean_return", "std_return", "returns", "lengths"}
     assert answer["lengths"] == [200] * 4
     rows = run_dir.read_rows(run)[-2:]
     assert answer["mean_return"] == pytest.approx(sum(row["return"] for row in rows) / 2)
-    code, out, _ = _run(capsys, "eval", run / "seed_4", "--episodes", 2)
+    code, out, _ = run_command(capsys, "eval", run / "seed_4", "--episodes", 2)
     assert out.startswith(f"return {rows[1]['return']:.1f} +- {rows[1]['return_std']:.1f}")
 
 
@@ -293,11 +289,11 @@ def test_a_file_imports_no_module_but_the_user_may(capsys, run, tmp_path, monkey
     manifest = json.loads((model / "manifest.json").read_text())
     manifest["env"]["name"] = "own_envs:Own-v0"
     forge(model / "manifest.json", **manifest)
-    code, _, err = _run(capsys, "eval", model, "--episodes", 1)
+    code, _, err = run_command(capsys, "eval", model, "--episodes", 1)
     assert (code, err.count("\n")) == (2, 1)
     assert "import a module" in err
     assert "own_envs" not in sys.modules
-    code, out, _ = _run(capsys, "eval", model, "--episodes", 1, "--env", "own_envs:Own-v0")
+    code, out, _ = run_command(capsys, "eval", model, "--episodes", 1, "--env", "own_envs:Own-v0")
     assert code == 0
     assert out.startswith("return ")
 
@@ -319,13 +315,13 @@ def test_an_interrupted_run_says_where_it_lies(capsys, tmp_path, monkeypatch):
 def test_a_film(capsys, run, tmp_path):
     pytest.importorskip("imageio")
     pytest.importorskip("pygame")
-    code, out, err = _run(capsys, "video", run, "--out", tmp_path / "swing.gif")
+    code, out, err = run_command(capsys, "video", run, "--out", tmp_path / "swing.gif")
     assert (code, out, err) == (0, f"{tmp_path / 'swing.gif'}\n", "")
     assert (tmp_path / "swing.gif").stat().st_size > 10_000
 
 
 def test_a_plot_of_runs(capsys, run, tmp_path):
-    code, out, _ = _run(capsys, "plot", run, tmp_path, "--out", tmp_path / "curves.png")
+    code, out, _ = run_command(capsys, "plot", run, tmp_path, "--out", tmp_path / "curves.png")
     assert (code, out) == (0, f"{tmp_path / 'curves.png'}\n")
     assert (tmp_path / "curves.png").stat().st_size > 5000
 
@@ -344,7 +340,7 @@ def test_a_plot_of_runs(capsys, run, tmp_path):
     ],
 )
 def test_wrong_runs_get_one_line(capsys, run, tmp_path, args, words):
-    code, out, err = _run(capsys, *(arg.format(run=run, tmp=tmp_path) for arg in args))
+    code, out, err = run_command(capsys, *(arg.format(run=run, tmp=tmp_path) for arg in args))
     assert (code, out) == (2, "")
     assert err.startswith("sbeed: ")
     assert err.count("\n") == 1
@@ -354,7 +350,7 @@ def test_wrong_runs_get_one_line(capsys, run, tmp_path, args, words):
 
 def test_metrics_of_somebody_else_get_one_line(capsys, run, tmp_path):
     (tmp_path / "metrics.jsonl").write_text('{"loss": 1}\n')
-    code, _, err = _run(capsys, "plot", run, tmp_path, "--out", tmp_path / "x.png")
+    code, _, err = run_command(capsys, "plot", run, tmp_path, "--out", tmp_path / "x.png")
     assert (code, err) == (2, f"sbeed: runs: '{tmp_path}' has a metrics.jsonl that sbeed did not write\n")
 
 
@@ -362,7 +358,7 @@ def test_a_damaged_model_gets_one_line(capsys, run, tmp_path):
     (tmp_path / "model").mkdir()
     for path in (run / "seed_3").iterdir():
         (tmp_path / "model" / path.name).write_bytes(path.read_bytes()[:-1])
-    code, _, err = _run(capsys, "eval", tmp_path)
+    code, _, err = run_command(capsys, "eval", tmp_path)
     assert code == 2
     assert err.count("\n") == 1
     assert "manifest.json" in err

@@ -9,7 +9,7 @@ import pytest
 from gymnasium import spaces
 
 import sbeed
-from sbeed import SAC, SBEED, TRPO, cli
+from sbeed import SAC, SBEED, TRPO
 from sbeed.agents.q_sbeed.learner import policy as learned
 from sbeed.agents.registry import find
 from sbeed.collect.record_dataset import record_dataset
@@ -17,6 +17,7 @@ from sbeed.data.dataset import from_arrays
 from sbeed.storage import run_dir, tensors
 from sbeed.storage.datasets import save_dataset
 from sbeed.training.trainer import Trainer
+from tests.commands import run_command
 from tests.tiny import TINY
 
 SIZES = {**TINY, "updates_per_iteration": 4}
@@ -35,13 +36,6 @@ def data():
 
 def _leaves(agent):
     return jax.tree.leaves(agent._learned())
-
-
-def _run(capsys, *args):
-    with pytest.raises(SystemExit) as stop:
-        cli.main([str(arg) for arg in args])
-    out, err = capsys.readouterr()
-    return stop.value.code, out, err
 
 
 # ------------------------------------------------------------------------------------------------- the API
@@ -135,18 +129,18 @@ def test_another_dataset_is_another_run(data, tmp_path):
 
 def test_commands(capsys, tmp_path):
     d, run = tmp_path / "d", tmp_path / "run"
-    assert _run(capsys, "record", "--env", "Pendulum-v1", "--steps", 60, "--out", d)[0] == 0
-    code, out, _ = _run(capsys, "data", "show", d, "--json", "--out", tmp_path / "h.png")
+    assert run_command(capsys, "record", "--env", "Pendulum-v1", "--steps", 60, "--out", d)[0] == 0
+    code, out, _ = run_command(capsys, "data", "show", d, "--json", "--out", tmp_path / "h.png")
     told = json.loads(out)
     assert code == 0
     assert (told["transitions"], told["episodes"], told["single_path"]) == (60, 1, True)
     assert told["mixing"]["rate"] > 0
     assert (tmp_path / "h.png").stat().st_size > 5000
-    code, out, _ = _run(capsys, "inspect", d, "--json")
+    code, out, _ = run_command(capsys, "inspect", d, "--json")
     assert (code, json.loads(out)["transitions"], json.loads(out)["files"][0]["state"]) == (0, 60, "whole")
-    assert "worth" in _run(capsys, "data", "show", d)[1].replace("\n", " ")
+    assert "worth" in run_command(capsys, "data", "show", d)[1].replace("\n", " ")
 
-    code, out, err = _run(
+    code, out, err = run_command(
         capsys, "fit", d, "--out", run, *FLAGS, "--clone-steps", 8, "--updates", 8, "--eval-env", "Pendulum-v1"
     )
     assert (code, err) == (0, ""), err
@@ -155,7 +149,7 @@ def test_commands(capsys, tmp_path):
     assert run_dir.read_rows(run)[-1]["step"] == 8
     assert (run / "curve.png").exists()
     mix = ("record", "--env", "Pendulum-v1", "--policy", "random", run, "--steps", 20, "--out", tmp_path / "mix")
-    assert _run(capsys, *mix)[0] == 0
+    assert run_command(capsys, *mix)[0] == 0
 
 
 def test_a_run_without_an_environment_resumes_with_its_data(capsys, tmp_path, data):
@@ -165,11 +159,11 @@ def test_a_run_without_an_environment_resumes_with_its_data(capsys, tmp_path, da
     stop = lambda agent: False
     SBEED(None, **SIZES).fit(data, 12, out=run, callback=stop)
     assert "return" not in run_dir.read_rows(run)[-1]
-    assert "learns from a dataset: name it" in _run(capsys, "resume", run)[2]
-    code, _, err = _run(capsys, "resume", run, "--data", tmp_path / "other")
+    assert "learns from a dataset: name it" in run_command(capsys, "resume", run)[2]
+    code, _, err = run_command(capsys, "resume", run, "--data", tmp_path / "other")
     assert (code, err.count("\n")) == (2, 1)
     assert "data: the run learns from the dataset" in err
-    assert _run(capsys, "resume", run, "--data", tmp_path / "d")[0] == 0
+    assert run_command(capsys, "resume", run, "--data", tmp_path / "d")[0] == 0
     assert [row["step"] for row in run_dir.read_rows(run) if row["final"]] == [12]
     assert tensors.MANIFEST in {path.name for path in (run / "model").iterdir()}
 
@@ -187,7 +181,7 @@ def test_a_run_without_an_environment_resumes_with_its_data(capsys, tmp_path, da
 )
 def test_wrong_input_is_one_line(capsys, tmp_path, monkeypatch, words, complaint):
     monkeypatch.chdir(tmp_path)
-    code, _, err = _run(capsys, *words)
+    code, _, err = run_command(capsys, *words)
     assert (code, err.count("\n")) == (2, 1)
     assert complaint in err
     assert not list(tmp_path.iterdir())
@@ -218,4 +212,4 @@ def test_pi_is_the_behaviour_tilted_by_what_it_pays():
     clone, pi = (np.exp(policy.distribution(jnp.ones((1, 1))).log_probs[0]) for policy in (state.prior, learned(state)))
     assert clone[1] == pytest.approx(data.data.action.mean(), abs=0.015)
     assert pi[1] / pi[0] == pytest.approx(clone[1] / clone[0] * np.e, rel=0.02)
-    assert pi[2] < 0.02  # what nobody did is not tried, whatever Q says of it
+    assert pi[2] < 0.02  # an action that is not in the data is not tried, whatever its Q

@@ -156,7 +156,7 @@ def test_default_is_held_against_sac_where_both_have_ended():
 
     ours, theirs = [5, 1, 2, 3, 100], [0, 0, 0, 2, 0]
     pairs = [("Pendulum-v1", 400), ("Hopper-v5", 800)]  # the second was broken off
-    runs = [run(who, task, x, steps) for task, steps in pairs for who, x in (("default", ours), ("sac", theirs))]
+    runs = [run(preset, task, x, steps) for task, steps in pairs for preset, x in (("default", ours), ("sac", theirs))]
     (line,) = learning_page.versus(runs)
     task, mine, yours, chance = line.split(" | ")
     assert (task, mine.split()[0], yours.split()[0]) == ("Pendulum-v1", "3.333", "0.000")

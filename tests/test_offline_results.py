@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent
 ORIGIN = {"commit": "abc1234", "machine": "a machine, 2 cores"}
 
 
-def _run(seed, final, study="cartpole"):
+def _result(seed, final, study="cartpole"):
     told = {"transitions": 50_000, "data_return": 22.0, "effective": 900.0, "preset": "offline"}
     return {"study": study, "seed": seed, "return": final, **told, **ORIGIN}
 
@@ -21,7 +21,7 @@ def _run(seed, final, study="cartpole"):
     [([450] * 5, "| met |"), ([500, 500, 500, 500, 249], "| **missed** |"), ([500], "| met so far (1 of 5 seeds) |")],
 )
 def test_a_goal_is_met_by_the_mean_of_five_seeds(finals, verdict):
-    text = page.readme([_run(seed, final) for seed, final in enumerate(finals)])
+    text = page.readme([_result(seed, final) for seed, final in enumerate(finals)])
     line = next(line for line in text.splitlines() if line.startswith("| cartpole"))
     assert " ".join(line.split()).endswith(verdict)
 

@@ -51,7 +51,7 @@ def test_of_many_simultaneous_starts_one_wins():
     ],
 )
 def test_what_is_heard(event, details, harmful):
-    assert victim._harmful(event, details) is harmful
+    assert victim.harmful(event, details) is harmful
 
 
 # ------------------------------------------------------------------------------------------------- the page

@@ -1,1 +1,1 @@
-"""Our TRPO, DDPG and SAC beside those that everybody uses: final returns, the peers' hyper-parameters for both."""
+"""Our TRPO, DDPG and SAC beside widely used ones: final returns, with the peers' hyper-parameters for both."""

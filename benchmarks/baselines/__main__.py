@@ -11,10 +11,10 @@ from benchmarks.__main__ import commit, machine
 from benchmarks.baselines.compared import AGENTS, EPISODES, TASKS
 from benchmarks.baselines.page import readme
 from benchmarks.processes import ROOT, System
-from benchmarks.rows import OURS, Row
+from benchmarks.rows import OURS, Measurement
 
 OUT = ROOT / "results/baselines"
-Job = tuple[str, str, str, tuple[int, ...]]  # system, agent, task, seeds
+Training = tuple[str, str, str, tuple[int, ...]]  # system, agent, task, seeds
 
 
 def main() -> None:
@@ -35,11 +35,11 @@ def main() -> None:
     (given.out / "README.md").write_text(readme(rows.read(file)))
 
 
-def side(job: Job) -> str:
+def side(job: Training) -> str:
     return "ours" if job[0] == OURS else "peer"
 
 
-def jobs(done: list[Row], agents: list[str], tasks: list[str]) -> Iterator[Job]:
+def jobs(done: list[Measurement], agents: list[str], tasks: list[str]) -> Iterator[Training]:
     """The seeds that are missing: of ours one population, of a peer a process for each."""
     known = {(row["system"], row["agent"], row["task"], row["seed"]) for row in done}
     for agent in agents:
@@ -54,7 +54,7 @@ def jobs(done: list[Row], agents: list[str], tasks: list[str]) -> Iterator[Job]:
             yield from ((peer, agent, task, (seed,)) for seed in theirs)
 
 
-def trained(job: Job) -> list[Row]:
+def trained(job: Training) -> list[Measurement]:
     """A row for each seed: the return of the final policy."""
     system, agent, task, seeds = job
     compared = AGENTS[agent]
@@ -75,7 +75,7 @@ def trained(job: Job) -> list[Row]:
     return [{**shared, "seed": seed, "return": score} for seed, score in zip(seeds, returns, strict=True)]
 
 
-def process(job: Job) -> System:
+def process(job: Training) -> System:
     system, agent, task, seeds = job
     if system == OURS:
         return System(

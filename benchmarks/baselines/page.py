@@ -8,7 +8,7 @@ import numpy as np
 from benchmarks.baselines.compared import AGENTS, EPISODES, SHARE, TASKS
 from benchmarks.markdown import aligned
 from benchmarks.processes import ROOT
-from benchmarks.rows import OURS, UNMEASURED, Row
+from benchmarks.rows import OURS, UNMEASURED, Measurement
 from sbeed.reporting import stats
 
 ORIGIN = ("versions", "commit", "machine")
@@ -28,13 +28,13 @@ off-policy peers one after the other.
 """
 
 
-def readme(rows: Sequence[Row]) -> str:
+def readme(rows: Sequence[Measurement]) -> str:
     table = [("agent", "task", "steps", "seeds", "ours", "the peer", "of the peer's", "verdict")]
     table += [line(rows, agent, task) for agent in AGENTS for task in TASKS]
     return TEXT.format(episodes=EPISODES, share=SHARE) + aligned(table) + "\n" + "".join(map(about, settings(rows)))
 
 
-def line(rows: Sequence[Row], agent: str, task: str) -> tuple[str, ...]:
+def line(rows: Sequence[Measurement], agent: str, task: str) -> tuple[str, ...]:
     compared = AGENTS[agent]
     ours, peer = (returns(rows, system, agent, task) for system in (OURS, compared.peer))
     head = (f"{agent} against {compared.peer}", task, f"{compared.steps:,}", str(compared.seeds[task]))
@@ -46,7 +46,7 @@ def line(rows: Sequence[Row], agent: str, task: str) -> tuple[str, ...]:
     return (*head, spread(ours), spread(peer), f"{share:.0%}", verdict)
 
 
-def returns(rows: Sequence[Row], system: str, agent: str, task: str) -> list[float]:
+def returns(rows: Sequence[Measurement], system: str, agent: str, task: str) -> list[float]:
     return [row["return"] for row in rows if (row["system"], row["agent"], row["task"]) == (system, agent, task)]
 
 
@@ -55,13 +55,13 @@ def spread(values: Sequence[float]) -> str:
     return f"{found.value:,.0f} ± {found.hi - found.value:,.0f}"
 
 
-def settings(rows: Sequence[Row]) -> list[Row]:
+def settings(rows: Sequence[Measurement]) -> list[Measurement]:
     """One row of each system and agent, and of each origin and settings that its rows have."""
     key = lambda row: (row["agent"], row["system"], str(row["settings"]), *(row[name] for name in ORIGIN))
     return list({key(row): row for row in rows}.values())
 
 
-def about(row: Row) -> str:
+def about(row: Measurement) -> str:
     words = ", ".join(f"{name} {value}" for name, value in row["settings"].items())
     versions = f" ({row['versions']})" if row["versions"] else ""
     return f"- {row['system']}, {row['agent']}{versions}: {words}. At {row['commit']} on {row['machine']}.\n"

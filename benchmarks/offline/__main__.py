@@ -4,17 +4,16 @@ import argparse
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from benchmarks import rows
 from benchmarks.__main__ import commit, machine
 from benchmarks.offline import garnet, learning, loading, page, values
 from benchmarks.offline.figure import offline_figure
+from benchmarks.rows import Measurement
 from sbeed import __version__
 from sbeed.reporting import plots
 
-Row = dict[str, Any]
-STUDIES: dict[str, Callable[[int], Row]] = {
+STUDIES: dict[str, Callable[[int], Measurement]] = {
     **{
         f"{name}, {preset}": partial(learning.measure, name, preset)
         for name in learning.STUDIES
@@ -53,7 +52,7 @@ def write(out: Path) -> None:
     plots.save(offline_figure(found), out / "offline")
 
 
-def _is(row: Row, name: str, seed: int) -> bool:
+def _is(row: Measurement, name: str, seed: int) -> bool:
     known = f"{row['study']}, {row['preset']}" if "preset" in row else row["study"]
     return (known, row["seed"]) == (name, seed)
 

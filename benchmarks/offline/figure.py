@@ -1,7 +1,6 @@
 """offline.png and offline.svg: a pure function of rows."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib import rc_context
@@ -9,14 +8,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchmarks.offline.page import GOALS, MEDIUM
+from benchmarks.rows import Measurement
 from sbeed.reporting import plots, stats
 from sbeed.reporting.number_format import short
 
-Row = dict[str, Any]
 STYLES = {"behaviour": (plots.BLACK, "--"), "clone": (plots.VERMILLION, "-."), "td3+bc": (plots.GREEN, ":")}
 
 
-def offline_figure(rows: Sequence[Row]) -> Figure:
+def offline_figure(rows: Sequence[Measurement]) -> Figure:
     """What fixed data teach: a path of random actions, our own agents' data, the rate of a garnet, told values."""
     paths = [(f"{study}, one random path", _of(rows, study), GOALS[study]) for study in ("pendulum", "cartpole")]
     sets = sorted({(row["task"], row["kind"]) for row in _of(rows, MEDIUM)})
@@ -41,15 +40,15 @@ def _legend(axes: Axes) -> None:
         axes.legend(loc="best", fontsize=8)
 
 
-def _of(rows: Sequence[Row], study: str) -> list[Row]:
+def _of(rows: Sequence[Measurement], study: str) -> list[Measurement]:
     return [row for row in rows if row["study"] == study]
 
 
-def _mean(rows: Sequence[Row]) -> float:
+def _mean(rows: Sequence[Measurement]) -> float:
     return float(np.mean([row["return"] for row in rows]))
 
 
-def _learned(axes: Axes, title: str, rows: Sequence[Row], levels: dict[str, float]) -> None:
+def _learned(axes: Axes, title: str, rows: Sequence[Measurement], levels: dict[str, float]) -> None:
     """Return over updates of `offline`, seed by seed and their mean, beside levels that others reach."""
     curves = [tuple(np.array(row["curve"], float).T) for row in rows]
     for x, y in curves:
@@ -65,7 +64,7 @@ def _learned(axes: Axes, title: str, rows: Sequence[Row], levels: dict[str, floa
     _legend(axes)
 
 
-def _rate(axes: Axes, tables: Sequence[Row], networks: Sequence[Row]) -> None:
+def _rate(axes: Axes, tables: Sequence[Measurement], networks: Sequence[Measurement]) -> None:
     """The sup error of V over the path's length, a line for each garnet, and their geometric mean."""
     if tables:
         x, errors = np.array(tables[0]["T"]), np.concatenate([row["errors"] for row in tables])
@@ -80,7 +79,7 @@ def _rate(axes: Axes, tables: Sequence[Row], networks: Sequence[Row]) -> None:
     _legend(axes)
 
 
-def _told(axes: Axes, name: str, policies: Sequence[Row]) -> None:
+def _told(axes: Axes, name: str, policies: Sequence[Measurement]) -> None:
     """Values told from data over true returns: the order is what counts, for one is discounted and one is not."""
     for kind, colour in (("fitted", plots.BLUE), ("robust", plots.VERMILLION)):
         x, y = [one["return"] for one in policies], [one[kind] for one in policies]

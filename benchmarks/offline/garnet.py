@@ -5,13 +5,13 @@ Q and its dual, what they miss of that optimum is the optimisation's error, and 
 """
 
 from bisect import bisect
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
+from benchmarks.rows import Measurement
 from sbeed import SBEED
 from sbeed.agents.q_sbeed.equations import V_of
 from sbeed.data.dataset import Dataset, from_arrays
@@ -19,7 +19,6 @@ from sbeed.envs.tabular import FiniteMDP, garnet
 from sbeed.theory.operators import soft_optimum
 from sbeed.theory.sampling import empirical_mdp
 
-Row = dict[str, Any]
 LENGTHS = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 PATHS = 8  # of each seed, each with a garnet of its own
 STATES, ACTIONS, GAMMA, LAM = 5, 3, 0.9, 0.1
@@ -62,7 +61,7 @@ def empirical(mdp: FiniteMDP, data: Dataset, T: int) -> jax.Array:
     return _soft_V(empirical_mdp(mdp, jnp.asarray(counts)))
 
 
-def measure(seed: int) -> Row:
+def measure(seed: int) -> Measurement:
     errors = []
     for i in range(PATHS):
         mdp = garnet(jax.random.fold_in(jax.random.key(seed), i), STATES, ACTIONS, gamma=GAMMA)
@@ -73,7 +72,7 @@ def measure(seed: int) -> Row:
     return {"study": "garnet", "seed": seed, "T": LENGTHS, "errors": errors, "slopes": slopes.tolist()}
 
 
-def measure_networks(seed: int) -> Row:
+def measure_networks(seed: int) -> Measurement:
     """Q as a network on paths of several lengths: their sup errors to V^ and to V*_lam."""
     mdp = garnet(jax.random.fold_in(jax.random.key(seed), 0), STATES, ACTIONS, gamma=GAMMA)
     errors = [_errors(mdp, seed, T) for T in LENGTHS[::2]]

@@ -5,13 +5,12 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks.rows import Measurement
 from sbeed import SBEED
 from sbeed.collect.record_dataset import record_dataset
 from sbeed.data.mixing import mixing
 from sbeed.storage.datasets import fingerprint
 from sbeed.storage.run_dir import read_rows
-
-Row = dict[str, Any]
 
 
 class Study(NamedTuple):
@@ -30,7 +29,7 @@ STUDIES = {
 }
 
 
-def measure(name: str, preset: str, seed: int) -> Row:
+def measure(name: str, preset: str, seed: int) -> Measurement:
     """The path and the agent are of the same seed; nothing is chosen on the way, and the last parameters count."""
     study, begin = STUDIES[name], time.process_time()
     data = record_dataset(study.env, [None], study.steps, seed=seed, single_path=study.single_path)

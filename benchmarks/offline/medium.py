@@ -35,12 +35,12 @@ STOPPED = (143, -15)  # by our SIGTERM, in good order
 EPISODES = 20  # of a final score
 
 
-class Task(NamedTuple):
+class Setting(NamedTuple):
     env: str
     gamma: float
 
 
-TASKS = {"hopper": Task("Hopper-v5", 0.995), "halfcheetah": Task("HalfCheetah-v5", 0.99)}
+TASKS = {"hopper": Setting("Hopper-v5", 0.995), "halfcheetah": Setting("HalfCheetah-v5", 0.99)}
 KINDS = ("medium", "medium-replay")
 # pi begins as the clone and, with steps of 0, stays.
 SYSTEMS: dict[str, list[str]] = {
@@ -51,7 +51,7 @@ SYSTEMS: dict[str, list[str]] = {
 PEERS = ("td3+bc", "cql")
 
 
-def record(place: Path, task: Task, given: argparse.Namespace) -> None:
+def record(place: Path, task: Setting, given: argparse.Namespace) -> None:
     """The behaviour's own row goes with the dataset: it is what the others are held against."""
     asked = ["--env", task.env, "--steps", str(given.steps), "--seed", str(given.seed), "--policy"]
     if not (place / "data").exists():
@@ -62,7 +62,7 @@ def record(place: Path, task: Task, given: argparse.Namespace) -> None:
     add(given, data, "behaviour", given.seed, {**told, "return": float(data.returns.mean())})
 
 
-def fit(place: Path, task: Task, given: argparse.Namespace) -> None:
+def fit(place: Path, task: Setting, given: argparse.Namespace) -> None:
     """A population, one member for each seed."""
     sizes = [str(size) for size in given.hidden]
     run = place / "_".join([given.system, "x".join(sizes)])
@@ -81,7 +81,7 @@ def fit(place: Path, task: Task, given: argparse.Namespace) -> None:
         add(given, load_dataset(place / "data"), given.system, row["seed"], told)
 
 
-def peer(place: Path, task: Task, given: argparse.Namespace) -> None:
+def peer(place: Path, task: Setting, given: argparse.Namespace) -> None:
     """d3rlpy learns in its own environment and is asked for its actions; it plays the episodes that ours play."""
     data, arrays, model = load_dataset(place / "data"), place / "arrays.npz", place / f"{given.system}_{given.seed}.pt"
     if not arrays.exists():

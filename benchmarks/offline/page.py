@@ -1,14 +1,13 @@
 """README.md of results/offline, a pure function of rows.jsonl beside it."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
 from benchmarks.markdown import aligned
 from benchmarks.offline.learning import STUDIES
+from benchmarks.rows import Measurement
 
-Row = dict[str, Any]
 GOALS = {name: study.goal for name, study in STUDIES.items()}
 SEEDS = 5
 MEDIUM = "medium"  # the study of what our own agents did
@@ -49,7 +48,7 @@ sets and seeds (docs/log/offline_narrow_data.md): these are not fresh ones.
 """
 
 
-def readme(rows: Sequence[Row]) -> str:
+def readme(rows: Sequence[Measurement]) -> str:
     former = sorted({row["study"] for row in rows if "sbeed" not in row})  # the version is in rows since 0.2
     parts = [TEXT, *([FORMER.format(studies=", ".join(former))] if former else [])]
     parts += ["## Learning from one path of uniformly random actions\n\n", _learning(rows)]
@@ -60,7 +59,7 @@ def readme(rows: Sequence[Row]) -> str:
     return "".join(parts)
 
 
-def _of(rows: Iterable[Row], study: str) -> list[Row]:
+def _of(rows: Iterable[Measurement], study: str) -> list[Measurement]:
     return sorted((row for row in rows if row["study"] == study), key=lambda row: row["seed"])
 
 
@@ -68,7 +67,7 @@ def verdict(met: bool, tried: int) -> str:
     return ("met" if met else "**missed**") + ("" if tried >= SEEDS else f" so far ({tried} of {SEEDS} seeds)")
 
 
-def _learning(rows: Sequence[Row]) -> str:
+def _learning(rows: Sequence[Measurement]) -> str:
     lines = [["study", "preset", "steps", "effective", "data's return", "goal", "mean", "by seed", "verdict"]]
     for study, goal in GOALS.items():
         for preset in sorted({row["preset"] for row in _of(rows, study)}):
@@ -85,7 +84,7 @@ def _learning(rows: Sequence[Row]) -> str:
     return aligned(lines)
 
 
-def _garnet(rows: Sequence[Row]) -> str:
+def _garnet(rows: Sequence[Measurement]) -> str:
     some, networks = _of(rows, "garnet"), _of(rows, "garnet, networks")
     if not some:
         return "Not measured.\n"
@@ -110,7 +109,7 @@ Tables, eta 1, {len(slopes)} garnets, a path each of {T[0]:,} to {T[-1]:,} steps
     return text
 
 
-def _values(rows: Sequence[Row]) -> str:
+def _values(rows: Sequence[Measurement]) -> str:
     lines = [["task", "estimate", "mean", "by seed", "asked for", "verdict"]]
     for study in sorted({row["study"] for row in rows if row["study"].startswith("values, ")}):
         some = _of(rows, study)
@@ -128,12 +127,12 @@ def _values(rows: Sequence[Row]) -> str:
     return aligned(lines) + RANKS.format(warned=warned, policies=len(policies), above=above, fits=len(fits), rank=RANK)
 
 
-def _medium(rows: Sequence[Row]) -> str:
+def _medium(rows: Sequence[Measurement]) -> str:
     some = _of(rows, MEDIUM)
     if not some:
         return "Not measured; [how to](../../docs/offline.md#medium-datasets).\n"
     lines = [["task", "data", "system", "updates", "mean", "by seed", "against the behaviour"]]
-    by_system: dict[tuple[str, ...], list[Row]] = {}
+    by_system: dict[tuple[str, ...], list[Measurement]] = {}
     for row in some:
         sizes = "x".join(map(str, row.get("hidden", ())))
         by_system.setdefault((row["task"], row["kind"], f"{row['system']} {sizes}".strip()), []).append(row)
@@ -148,7 +147,7 @@ def _medium(rows: Sequence[Row]) -> str:
     return aligned(lines) + MEDIUM_TEXT
 
 
-def _loading(rows: Sequence[Row]) -> str:
+def _loading(rows: Sequence[Measurement]) -> str:
     """Both in processor time, of which an idle machine's clock shows no more."""
     some, epochs = _of(rows, "loading"), _of(rows, "epoch")
     lines = [["a million transitions", "processor time at worst", "asked for", "verdict"]]
@@ -161,6 +160,6 @@ def _loading(rows: Sequence[Row]) -> str:
     return aligned(lines)
 
 
-def _origins(rows: Sequence[Row]) -> str:
+def _origins(rows: Sequence[Measurement]) -> str:
     origins = sorted({f"- {row['study']}: commit {row['commit']}, {row['machine']}\n" for row in rows})
     return "".join(origins)

@@ -10,7 +10,7 @@ from types import ModuleType
 from benchmarks import rows
 from benchmarks.__main__ import commit, machine
 from benchmarks.processes import ROOT
-from benchmarks.reliability.page import THREATS, Row, readme, table
+from benchmarks.reliability.page import THREATS, Measurement, readme, table
 from benchmarks.reliability.trial import Trial
 from sbeed.storage.tensors import versions
 
@@ -36,7 +36,7 @@ def seeds_of(module: ModuleType, seed: int, share: float) -> range:
     return range(seed, seed + max(1, round(share * module.COUNT)))
 
 
-def row_of(module: ModuleType, seed: int, share: float) -> Row:
+def row_of(module: ModuleType, seed: int, share: float) -> Measurement:
     seeds = seeds_of(module, seed, share)
     origin = {"commit": commit(), "machine": machine(), "versions": versions()}
     found: list[Trial] = []
@@ -46,7 +46,7 @@ def row_of(module: ModuleType, seed: int, share: float) -> Row:
     return summary(module, seeds, found) | origin
 
 
-def summary(module: ModuleType, seeds: range, found: Sequence[Trial]) -> Row:
+def summary(module: ModuleType, seeds: range, found: Sequence[Trial]) -> Measurement:
     """What is told of a trial before its first comma is its kind."""
     failures = [{"what": one.what, "seed": one.seed, "why": one.why} for one in found if one.why]
     kinds = Counter(one.what.partition(",")[0] for one in found)
@@ -63,7 +63,7 @@ def summary(module: ModuleType, seeds: range, found: Sequence[Trial]) -> Row:
     }
 
 
-def save(out: Path, new: Row) -> None:
+def save(out: Path, new: Measurement) -> None:
     """Its row takes the place of the threat's old one; the others stay."""
     file = out / "rows.jsonl"
     by_name = {row["name"]: row for row in (*rows.read(file), new)}

@@ -44,7 +44,7 @@ class Target(NamedTuple):
 
 def trials(seeds: Sequence[int]) -> Iterator[Trial]:
     from sbeed.training.run import make_trainer
-    from sbeed.training.session import read_settings
+    from sbeed.training.run_settings import read_settings
 
     with tempfile.TemporaryDirectory() as place:
         run = Path(place) / "run"
@@ -88,7 +88,7 @@ def _refused(change: Change, restore: Callable[[], None]) -> float:
     except DamagedModel as error:
         message = str(error)
     else:
-        require(False, "nobody noticed")
+        require(False, "it was not noticed")
     finally:
         for path, content in before.items():
             path.write_bytes(content)

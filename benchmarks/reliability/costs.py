@@ -67,7 +67,7 @@ _guarded = compiled_steps.collect_and_learn
 
 
 def _unguarded(*trees: Any, **static: Any) -> Any:
-    """The program of an iteration, but nobody looks whether its numbers are finite."""
+    """The program of an iteration without the check that its numbers are finite."""
     with (
         replaced(rollout, "first_fault", lambda life, chunk, count: jnp.int32(-1)),
         replaced(compiled_steps, "finite", lambda tree: jnp.array(True)),

@@ -50,7 +50,7 @@ def trials(seeds: Sequence[int]) -> Iterator[Trial]:
         try:
             yield from pool.map(bench.trial, seeds)
         finally:
-            pool.shutdown(wait=True, cancel_futures=True)  # whoever has enough does not wait for all of them
+            pool.shutdown(wait=True, cancel_futures=True)  # a caller that has enough does not wait for all of them
 
 
 def _at_once() -> int:

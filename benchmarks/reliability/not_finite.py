@@ -96,7 +96,7 @@ def _place(poison: Poison) -> str:
 
 
 class Poisoned(gymnasium.Wrapper):
-    """Whose episodes are known by their seeds."""
+    """An environment with episodes that are known by their seeds."""
 
     def __init__(self, poison: Poison):
         super().__init__(gymnasium.make("Pendulum-v1", max_episode_steps=LENGTH))
@@ -189,8 +189,8 @@ class PoisonedPendulum(Pendulum):
 def _on_device(poison: Poison, run: Path) -> str:
     from sbeed import SBEED
 
-    nobody = jnp.zeros(2, jnp.uint32)
-    sound, bad = (_poisoned_pendulum(poison, key) for key in (nobody, _key_of_reset(poison)))
+    unused = jnp.zeros(2, jnp.uint32)
+    sound, bad = (_poisoned_pendulum(poison, key) for key in (unused, _key_of_reset(poison)))
     env, eval_env = (bad, sound) if poison.purpose == TRAINING else (sound, bad)
     return _fault_of(lambda: SBEED(None, env, eval_env=eval_env, **runs.FIELDS).learn(STEPS, out=run, **ASKED))
 

@@ -6,7 +6,6 @@ often}), failures ([{what, seed, why}]), notes; and where it comes from: commit,
 
 from collections.abc import Iterable, Sequence
 from types import ModuleType
-from typing import Any
 
 from benchmarks.markdown import aligned
 from benchmarks.reliability import (
@@ -21,8 +20,7 @@ from benchmarks.reliability import (
     toggles,
     writer,
 )
-
-Row = dict[str, Any]
+from benchmarks.rows import Measurement
 
 THREATS: dict[str, ModuleType] = {
     module.NAME: module
@@ -37,13 +35,13 @@ A smaller draw of each runs in `make test`.
 """
 
 
-def table(rows: Iterable[Row]) -> str:
+def table(rows: Iterable[Measurement]) -> str:
     found = {row["name"]: row for row in rows}
     lines = [_line(module, found.get(name)) for name, module in THREATS.items()]
     return aligned([["threat", "must hold", "seen", "worst", "verdict"], *lines])
 
 
-def _line(module: ModuleType, row: Row | None) -> list[str]:
+def _line(module: ModuleType, row: Measurement | None) -> list[str]:
     if row is None:
         return [module.NAME, module.MUST, "–", "–", "not tried"]
     limit = "" if module.LIMIT is None else f" (≤ {module.LIMIT:g} s)"
@@ -51,7 +49,7 @@ def _line(module: ModuleType, row: Row | None) -> list[str]:
     return [module.NAME, module.MUST, seen, _seconds(row["worst_seconds"]) + limit, _verdict(module, row)]
 
 
-def _verdict(module: ModuleType, row: Row) -> str:
+def _verdict(module: ModuleType, row: Measurement) -> str:
     """A share of the trials can show that something does not hold, and not that it does."""
     in_time = module.LIMIT is None or row["worst_seconds"] <= module.LIMIT
     if row["held"] < row["tried"] or not in_time:
@@ -63,7 +61,7 @@ def _seconds(x: float) -> str:
     return f"{x:.2g} s" if x >= 0.1 else f"{x * 1e3:.2g} ms"
 
 
-def readme(rows: Sequence[Row]) -> str:
+def readme(rows: Sequence[Measurement]) -> str:
     found = {row["name"]: row for row in rows}
     parts = [TEXT, table(rows)]
     for name, module in THREATS.items():
@@ -72,20 +70,20 @@ def readme(rows: Sequence[Row]) -> str:
     return "\n".join(parts)
 
 
-def _kinds(row: Row) -> str:
+def _kinds(row: Measurement) -> str:
     return "Tried: " + "; ".join(f"{what} {times}x" for what, times in row["kinds"].items()) + ".\n"
 
 
-def _notes(row: Row) -> list[str]:
+def _notes(row: Measurement) -> list[str]:
     return ["".join(f"- {note}\n" for note in row["notes"])] if row["notes"] else []
 
 
-def _failures(row: Row) -> list[str]:
+def _failures(row: Measurement) -> list[str]:
     if not row["failures"]:
         return []
     return ["**Did not hold:**\n", "".join(f"- seed {f['seed']}, {f['what']}: {f['why']}\n" for f in row["failures"])]
 
 
-def _origin(row: Row) -> str:
+def _origin(row: Measurement) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in row["versions"].items())
     return f"Tried at {row['commit']} with seeds from {row['seed']}, on {row['machine']}; {versions}.\n"

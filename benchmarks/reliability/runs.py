@@ -62,7 +62,7 @@ def sbeed(*words: Any) -> Said:
 
 
 class BrokenOff(BaseException):
-    """The end of a process, for who cannot afford one."""
+    """Stands for the end of a process."""
 
 
 def break_off(out: Path, env: str, at: int, *more: str, steps: int = 100) -> None:
@@ -115,7 +115,7 @@ def difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
 
 
 def files(run: Path) -> dict[str, bytes]:
-    """Of a directory that nobody may touch. The lock says whose it is, and was."""
+    """The files of a directory that must not change. The lock names its owner, so it is left out."""
     return {str(path.relative_to(run)): path.read_bytes() for path in run.rglob("*") if _counts(path)}
 
 
@@ -138,7 +138,7 @@ def _tensors(manifest: Path) -> dict[str, Any]:
 
 
 def _replay(run: Path, checkpoint: Checkpoint, name: str) -> list[bytes]:
-    """Transition by transition: who was stopped has other parts, and they must hold the same together."""
+    """The replay, transition by transition: a stopped run has other parts, which together must hold the same."""
     from safetensors.numpy import load_file
 
     parts = [load_file(run / "replay" / part.name)[name] for part in checkpoint.parts]

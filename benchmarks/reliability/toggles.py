@@ -18,7 +18,7 @@ LIMIT = None
 ABOUT = """\
 The same agent learns for the same steps, with and without a directory (rows, TensorBoard events, models), evaluations,
 checkpoints, a progress bar, a film, predictions and evaluations of its user's on the way. The SHA-256 of every tensor
-must be that of the run that nobody looked at. Seconds: of the run.
+must be that of the run without them. Seconds: of the run.
 """
 
 STEPS = 100

@@ -31,7 +31,7 @@ class Ears:
         sys.addaudithook(self._hear)
 
     def _hear(self, event: str, details: tuple[Any, ...]) -> None:
-        if self.open and _harmful(event, details) and not self._expected(event, details):
+        if self.open and harmful(event, details) and not self._expected(event, details):
             self.heard.append(f"{event} {str(details)[:200]}")
 
     def _expected(self, event: str, details: tuple[Any, ...]) -> bool:
@@ -46,7 +46,7 @@ class Ears:
         return bool(self.own) and path.startswith((self.own, os.path.join(place, f".{name}.")))  # put aside, to go
 
 
-def _harmful(event: str, details: tuple[Any, ...]) -> bool:
+def harmful(event: str, details: tuple[Any, ...]) -> bool:
     if event == "open":
         path, mode, flags = details
         writes = (isinstance(mode, str) and any(letter in mode for letter in "wax+")) or bool((flags or 0) & WRITING)

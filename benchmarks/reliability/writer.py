@@ -35,13 +35,13 @@ Seconds: to find and read the newest one.
 CAPACITY, INTERVAL, BEFORE, AFTER = 10, 3, 4, 2  # checkpoints until the one in which it is killed, and saved again
 
 
-class Rows(NamedTuple):
+class Transitions(NamedTuple):
     obs: np.ndarray
     last: np.ndarray
 
 
 LIKE = {"V": np.zeros(300, np.float32), "count": np.int32(0)}
-ROW_LIKE = Rows(np.zeros((2, 2), np.float32), np.zeros(2, bool))
+ROW_LIKE = Transitions(np.zeros((2, 2), np.float32), np.zeros(2, bool))
 
 
 def trials(seeds: Sequence[int]) -> Iterator[Trial]:
@@ -110,11 +110,11 @@ def _fork(work: Callable[[], object]) -> int:
 # ------------------------------------------------------------------------------------------------- what is saved
 
 
-def _history(first: int, last: int) -> Rows:
+def _history(first: int, last: int) -> Transitions:
     """Transitions that say which they are."""
     number = np.arange(first, last, dtype=np.float32)[None, :, None]
     obs = number + np.array([0, 0.5], np.float32)[:, None, None] + np.zeros(2, np.float32)
-    return Rows(obs, obs[:, :, 0] % 3 == 0)
+    return Transitions(obs, obs[:, :, 0] % 3 == 0)
 
 
 def _snapshot(step: int) -> Snapshot:

@@ -17,26 +17,26 @@ from sbeed.data.replay import Replay
 from sbeed.training.members import Members
 
 SEGMENT = 128  # holds the longest target
-Run = Callable[[], float]  # seconds of an update
+TimedUpdate = Callable[[], float]  # seconds of an update
 
 
-def of_V_and_dual(k: int, batch: int, replay: Replay) -> Run:
+def of_V_and_dual(k: int, batch: int, replay: Replay) -> TimedUpdate:
     """The same segments for every k."""
     config = programs.paper(features=1, k=k, segment_length=SEGMENT, batch_size=batch)
     return _repeated(programs.of_V_and_dual, config, replay, max(3, 60_000 // batch))
 
 
-def of_pi(features: int, batch: int, replay: Replay) -> Run:
+def of_pi(features: int, batch: int, replay: Replay) -> TimedUpdate:
     config = programs.paper(features=features, segment_length=SEGMENT, batch_size=batch)
     return _repeated(programs.of_pi, config, replay, 3)
 
 
-def _repeated(make: Callable[[int], programs.Program], config: SBEEDConfig, replay: Replay, count: int) -> Run:
+def _repeated(make: Callable[[int], programs.Program], config: SBEEDConfig, replay: Replay, count: int) -> TimedUpdate:
     program, state = make(count), programs.learner(config, replay)
     return lambda: programs.seconds(program, config, state, replay, jax.random.key(1)) / count
 
 
-def of_agents(count: int, batch: int, replay: Replay) -> Run:
+def of_agents(count: int, batch: int, replay: Replay) -> TimedUpdate:
     """One update of every agent of a population of `default`, as the trainer runs them."""
     config = with_fields(SBEED.preset("default", programs.SPEC), {"updates_per_iteration": 8, "batch_size": batch})
     members = Members(count)
@@ -54,7 +54,7 @@ def _iterate(config: QConfig, state: Any, replay: Replay, key: jax.Array) -> tup
     return SBEED.iterate(config, programs.SPEC, state, replay, key)
 
 
-PANELS: dict[str, Callable[[int, int, Replay], Run]] = {
+PANELS: dict[str, Callable[[int, int, Replay], TimedUpdate]] = {
     "batch": lambda size, _, replay: of_V_and_dual(10, size, replay),
     "k": of_V_and_dual,
     "features": of_pi,

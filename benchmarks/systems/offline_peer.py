@@ -29,7 +29,7 @@ def main() -> None:
 
     with np.load(given.arrays, allow_pickle=False) as arrays:
         columns = {name: arrays[name] for name in arrays.files}
-    with redirect_stdout(sys.stderr):  # d3rlpy talks before anybody may
+    with redirect_stdout(sys.stderr):  # d3rlpy prints while it is imported
         import d3rlpy
         import torch
 

@@ -38,7 +38,7 @@ def main() -> None:
     scene = make_vec_env(given.env, seed=given.seed + 1000)
     chosen: dict[str, Any] = {} if given.warmup is None else {"learning_starts": given.warmup}
     chosen |= {} if given.round is None else {"train_freq": given.round, "gradient_steps": given.round}
-    if given.agent == "ddpg":  # which has no noise of its own: what everybody gives it
+    if given.agent == "ddpg":  # it has no noise of its own: the usual one
         from stable_baselines3.common.noise import NormalActionNoise
 
         (actions,) = scene.action_space.shape

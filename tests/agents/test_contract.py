@@ -53,8 +53,8 @@ def test_contract(name, preset, spec):
     assert all(x.shape == () and x.dtype == jnp.float32 for x in metrics.values()), metrics
 
     obs = jax.ShapeDtypeStruct((7, spec.observation_size), jnp.float32)
-    for who in (agent.actor, agent.deployed):
-        action, log_pi = jax.eval_shape(lambda s, o, k, who=who: who(config, s).sample(o, k), state, obs, key)
+    for policy in (agent.actor, agent.deployed):
+        action, log_pi = jax.eval_shape(lambda s, o, k, policy=policy: policy(config, s).sample(o, k), state, obs, key)
         assert action.shape == ((7, 2) if spec.action_kind == "box" else (7,))
         assert log_pi.shape == (7,)
 

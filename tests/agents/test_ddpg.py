@@ -16,30 +16,22 @@ from sbeed.agents.ddpg.config import DDPGConfig
 from sbeed.collect import rollout
 from sbeed.collect.actor import Actor
 from sbeed.collect.vector_actor import VectorActor
-from sbeed.data import replay as ring
 from sbeed.envs import probe
 from sbeed.envs.hosted import Hosted
 from sbeed.training.trainer import Trainer
-from sbeed.types import EnvSpec, Transition
+from sbeed.types import EnvSpec
+from tests.agents.offline import BOX, learner, single_steps
 from tests.agents.paths import path
 
-BOX = EnvSpec("box", 3, "box", 2, None)
 CONFIG = DDPGConfig(hidden=(8,), batch_size=8)
 
 _update = jax.jit(agent.update)
 
 
-def _batch(seed=0, size=8):
-    keys = jax.random.split(jax.random.key(seed), 5)
-    normal = lambda k, *shape: jax.random.normal(k, (size, *shape), jnp.float32)
-    ends = jax.random.bernoulli(keys[4], 0.3, (size,))
-    return Transition(normal(keys[0], 3), normal(keys[1], 2), normal(keys[2]), normal(keys[3], 3), ends, ends)
-
-
 def _updated(config, updates=3):
     state = agent.init(config, BOX, jax.random.key(0))
     for i in range(updates):
-        state, metrics = _update(config, state, _batch(i))
+        state, metrics = _update(config, state, single_steps(i))
     return state, metrics
 
 
@@ -56,7 +48,7 @@ def test_equations_by_hand():
 
 def test_the_critic_s_target_is_of_both_slow_copies_and_its_actions_are_cut():
     state, _ = _updated(CONFIG)  # so that players and their slow copies differ
-    batch = _batch(5)
+    batch = single_steps(5)
     assert jnp.any(jnp.abs(batch.action) > 1)
     q_next = state.Q_slow(batch.next_obs, jnp.tanh(state.pi_slow.net(batch.next_obs)))[0]
     target = batch.reward + 0.99 * jnp.where(batch.terminated, 0, q_next)
@@ -66,12 +58,13 @@ def test_the_critic_s_target_is_of_both_slow_copies_and_its_actions_are_cut():
 
 
 def test_pi_s_gradient_is_the_deterministic_policy_gradient():
-    state, obs = agent.init(CONFIG, BOX, jax.random.key(0)), _batch().obs
+    state, obs = agent.init(CONFIG, BOX, jax.random.key(0)), single_steps().obs
     flat, rebuild = ravel_pytree(state.pi)
     da = jax.jacobian(lambda w: jnp.tanh(rebuild(w).mode(obs)))(flat)  # [B, A, D]
     dq = jax.grad(lambda a: state.Q(obs, a)[0].sum())(jnp.tanh(state.pi.mode(obs)))  # [B, A]
     theorem = jnp.einsum("bad,ba->d", da, dq) / len(obs)
-    after, _ = _update(replace(CONFIG, Q_step_size=0.0), state, _batch())  # pi's gradient is that at the new critic
+    # pi's gradient is that at the new critic
+    after, _ = _update(replace(CONFIG, Q_step_size=0.0), state, single_steps())
     ascended = -10 * ravel_pytree(after.opt["pi"][0].mu)[0]  # Adam's first mean is .1 of the first gradient
     np.testing.assert_allclose(ascended, theorem, rtol=1e-4, atol=1e-7)
 
@@ -89,7 +82,7 @@ def test_a_population_is_its_members():
     each = [jax.tree.map(np.float32, replace(CONFIG, **one)) for one in ({}, {"gamma": 0.5, "pi_step_size": 0.01})]
     configs = jax.tree.map(lambda *x: jnp.stack(x), *each)
     states = jax.vmap(lambda c: agent.init(c, BOX, jax.random.key(0)))(configs)
-    states, _ = jax.jit(jax.vmap(lambda c, s: agent.update(c, s, _batch())))(configs, states)
+    states, _ = jax.jit(jax.vmap(lambda c, s: agent.update(c, s, single_steps())))(configs, states)
     for i, config in enumerate(each):
         alone, _ = _updated(config, updates=1)
         for x, y in zip(jax.tree.leaves(states), jax.tree.leaves(alone), strict=True):
@@ -144,7 +137,7 @@ def test_host_and_device_are_one_policy():
     state = agent.init(config, BOX, jax.random.key(0))
     weights = jax.random.normal(jax.random.key(1), state.pi.weights.shape, jnp.float32)
     state = state._replace(pi=eqx.tree_at(lambda p: p.weights, state.pi, weights))
-    policy, obs = agent.actor(config, state), _batch().obs
+    policy, obs = agent.actor(config, state), single_steps().obs
     host = policy.on_host()
     np.testing.assert_allclose(host.mode(np.asarray(obs)), policy.mode(obs), rtol=1e-5, atol=1e-5)
     raw = np.array([-3.0, 0.2], np.float32)
@@ -172,15 +165,9 @@ def test_probes():
         updates_per_iteration=1_000,
     )
     spec = replace(probe.TimeLimit(box=True).spec, name="probe", time_limit=None)
-
-    @jax.jit
-    def learn(data, key):
-        replay = ring.insert(ring.empty(spec, config.replay_capacity), data)
-        return agent.iterate(config, spec, agent.init(config, spec, key), replay, key)[0]
-
     for env in (probe.TimeLimit(box=True), probe.Termination(box=True), probe.ActionObservationReward(box=True)):
         data = path(env, jax.random.key(0), config.replay_capacity, _uniform)
-        state = learn(data, jax.random.key(1))
+        state, _ = learner(agent, config, spec)(data, jax.random.key(1))
         action = agent.actor(config, state).mode(data.obs)
         v = agent.value(state.Q, data.obs, action)
         # pi goes where Q errs upwards. TimeLimit's V is 5, and no step starts where it ends: Q there is extrapolated.

@@ -19,30 +19,14 @@ from sbeed.data import replay as ring
 from sbeed.envs import lqr, probe
 from sbeed.models.normalize import Normalizer
 from sbeed.training.trainer import Trainer
-from sbeed.types import EnvSpec, Transition
+from tests.agents.offline import BOX, DISCRETE, assert_close, drawn
 
-BOX = EnvSpec("box", 3, "box", 2, None)
-DISCRETE = EnvSpec("discrete", 3, "discrete", 4, None)
 SIZES = dict(
     hidden=(8,), features=10, V_updates=5, V_batch_size=16, steps_per_iteration=32, replay_capacity=32, gamma=0.9
 )
 LINEAR = dict(policy="rbf", V="linear")
 AGENTS = [(TRPO, TRPOConfig(**SIZES)), (DUAL_AC, DualACConfig(k=3, **SIZES))]
 BY_NAME = dict(argnames=("agent", "config"), argvalues=AGENTS, ids=[agent.name for agent, _ in AGENTS])
-
-
-def _path(key, spec, steps):
-    keys = jax.random.split(key, 6)
-    normal = lambda k, *shape: jax.random.normal(k, (steps, *shape), jnp.float32)
-    action = normal(keys[1], 2) if spec is BOX else jax.random.randint(keys[1], (steps,), 0, 4)
-    last = jax.random.bernoulli(keys[4], 0.2, (steps,))
-    terminated = last & jax.random.bernoulli(keys[5], 0.5, (steps,))
-    return Transition(normal(keys[0], 3), action, normal(keys[2]), normal(keys[3], 3), terminated, last)
-
-
-def _assert_close(one, two, tolerance):
-    for x, y in zip(jax.tree.leaves(one), jax.tree.leaves(two), strict=True):
-        np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance)
 
 
 @cache
@@ -60,7 +44,7 @@ def test_a_population_is_its_members_and_half_a_ring_is_a_round(agent, config, f
     config = replace(config, **fields)
     keys = jax.random.split(jax.random.key(0), 2)
     states = [agent.init(config, spec, k) for k in keys]
-    filled = lambda capacity: [ring.insert(ring.empty(spec, capacity), _path(k, spec, 32)) for k in keys]
+    filled = lambda capacity: [ring.insert(ring.empty(spec, capacity), drawn(k, (32,), spec, ends=0.2)) for k in keys]
     alone = [_iterate(agent, config, spec)(*one) for one in zip(states, filled(32), keys)]
     # In a ring of twice the length every state stands twice in the Fisher matrix, and nothing twice elsewhere.
     stack = lambda trees: jax.tree.map(lambda *x: jnp.stack(x), *trees)
@@ -68,7 +52,7 @@ def test_a_population_is_its_members_and_half_a_ring_is_a_round(agent, config, f
         stack(states), stack(filled(64)), keys
     )
     for i, one in enumerate(alone):
-        _assert_close(jax.tree.map(lambda x, i=i: x[i], together), one, 2e-3)
+        assert_close(jax.tree.map(lambda x, i=i: x[i], together), one, 2e-3)
     assert {x.dtype for x in jax.tree.leaves(alone)} <= {jnp.dtype("float32"), jnp.dtype("int32")}
 
 
@@ -76,10 +60,10 @@ def test_a_population_is_its_members_and_half_a_ring_is_a_round(agent, config, f
 def test_a_round_counts_in_the_scales_for_what_it_is(agent, config):
     config = replace(config, **LINEAR)
     state = agent.init(config, BOX, jax.random.key(0))
-    path = _path(jax.random.key(0), BOX, 5)
+    path = drawn(jax.random.key(0), (5,), ends=0.2)
     after, metrics = _iterate(agent, config, BOX)(state, ring.insert(ring.empty(BOX, 32), path), jax.random.key(1))
     alone = state.scales.returns.update(path.reward, path.last, config.gamma)
-    _assert_close(after.scales, state.scales._replace(observations=Normalizer(3).update(path.obs), returns=alone), 1e-6)
+    assert_close(after.scales, state.scales._replace(observations=Normalizer(3).update(path.obs), returns=alone), 1e-6)
     assert metrics["transitions"] == 5
     assert 0 < metrics["kl"] <= 1.2 * config.kl_radius  # without a line search, to second order
 
@@ -146,7 +130,7 @@ def test_V_bootstraps_at_a_time_limit_alone(agent, config, kind, V):
     state = _trained(agent, replace(config, policy="rbf", V=V), kind(box=True))
     obs = jnp.arange(6, dtype=jnp.float32)[:, None] / 5
     v = value(state.V, state.scales.observations(obs))
-    # Every step pays 1. Nobody acts in the sixth state: its V is what the others make of it, not 1 / (1 - gamma) yet.
+    # Every step pays 1. No step starts in the sixth state, so its V follows from the others and is not 1 / (1 - gamma).
     reached = v[1:] if kind is probe.TimeLimit else v[1:].at[-1].set(0)
     np.testing.assert_allclose(v[:-1], 1 + config.gamma * reached, atol=0.1)
     assert bool(v[0] > 5) is (kind is probe.TimeLimit)  # five steps without what follows are worth 4.1

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.flatten_util import ravel_pytree
 
 from sbeed.agents.q_sbeed import agent, equations
 from sbeed.agents.q_sbeed import dual as duals
@@ -20,8 +21,8 @@ from sbeed.data.replay import sample
 from sbeed.envs import probe
 from sbeed.envs.tabular import garnet
 from sbeed.theory import operators
-from sbeed.theory.report import FAST_CODE
-from sbeed.types import EnvSpec, Transition
+from sbeed.types import EnvSpec
+from tests.agents.offline import coin, garnet_path, learner, uniform
 from tests.agents.paths import path
 
 SMALL = QConfig(
@@ -46,35 +47,10 @@ SMALL = QConfig(
 )
 
 
-@cache
-def _learner(config, spec):
-    """Compiled once for all tasks of one kind; thousands of updates are worth optimising."""
-
-    @partial(jax.jit, compiler_options=FAST_CODE if config.updates_per_iteration > 2_000 else None)
-    def learn(data, key):
-        replay = ring.insert(ring.empty(spec, config.replay_capacity), data)
-        state = agent.init(config, spec, key)
-        return agent.iterate(config, spec, agent.prepare(config, spec, state, replay, key), replay, key)
-
-    return learn
-
-
-def _uniform(box):
-    """Actions that no policy of the learner's chose."""
-
-    def draw(obs, key):
-        if not box:
-            action = jax.random.bernoulli(key).astype(jnp.int32)
-            return action, action
-        sent = jax.random.uniform(key, (1,), jnp.float32, -0.99, 0.99)
-        return jnp.arctanh(sent), sent
-
-    return draw
-
-
 def _probe(kind, box, steps):
     env = kind(box=box)
-    return env, replace(env.spec, name="probe", time_limit=None), path(env, jax.random.key(0), steps, _uniform(box))
+    data = path(env, jax.random.key(0), steps, uniform if box else coin)
+    return env, replace(env.spec, name="probe", time_limit=None), data
 
 
 # ---------------------------------------------------------------------------------------------- every knob counts
@@ -88,7 +64,7 @@ def _parameters(box, **changes):
     config = replace(SMALL, updates_per_iteration=STEPS, **changes)
     _, spec, data = _probe(probe.DelayedReward, box, 1_000)
     check(config, spec)
-    state, _ = _learner(config, spec)(data, jax.random.key(1))
+    state, _ = learner(agent, config, spec)(data, jax.random.key(1))
     return jnp.concatenate([x.ravel() for x in jax.tree.leaves(eqx.filter(state, eqx.is_inexact_array))])
 
 
@@ -99,7 +75,6 @@ def _parameters(box, **changes):
         ({}, {"eta": 0.5}),
         ({"eta": 0.5}, {"kappa": 0.5}),
         ({}, {"kappa": 0.0}),
-        ({"backward": "descent", "kappa": 0.0}, {"descent": 0.99}),
         ({"backward": "descent", "kappa": 0.0}, {"kappa": 0.9}),
         ({}, {"dual_ridge": 0.5}),
         ({}, {"dual_step_size": 0.3}),
@@ -109,6 +84,7 @@ def _parameters(box, **changes):
         ({"k": 4, "trace": 0.5}, {"trace": 0.9}),
         ({}, {"Q_step_size": 2e-3}),
         ({}, {"momentum": 0.1}),
+        ({"normalize_observations": True}, {"least_std": 5.0}),
     ],
     ids=str,
 )
@@ -117,11 +93,28 @@ def test_a_knob_of_the_objective_moves_the_parameters(box, base, changes):
     assert not np.array_equal(before, after)
 
 
+def test_the_cosine_asked_for_moves_the_parameters_from_the_second_round_on():
+    # In the first round nu is still zero where the angle is measured, and so is the backward half.
+    config = replace(SMALL, backward="descent", kappa=0.0, updates_per_iteration=STEPS)
+    _, spec, data = _probe(probe.DelayedReward, True, 1_000)
+    replay = ring.insert(ring.empty(spec, config.replay_capacity), data)
+    first, _ = learner(agent, config, spec)(data, jax.random.key(1))
+
+    @jax.jit
+    def again(descent):
+        found = agent.iterate(replace(config, descent=descent), spec, first, replay, jax.random.key(2))
+        return found[0].Q.net.net.weights, found[1]["backward"]
+
+    (near, share), (far, other) = again(0.99), again(0.5)
+    assert share > other
+    assert not np.array_equal(near[0], far[0])
+
+
 def test_kappa_and_eta_decide_by_how_much_the_backward_part_counts():
     # With nu = 0, the first state's, the gradient of L_eta at eta = 1 has no backward part: one update tells no kappa.
     one = replace(SMALL, updates_per_iteration=1)
     _, spec, data = _probe(probe.DelayedReward, False, 1_000)
-    learn = lambda config: _learner(config, spec)(data, jax.random.key(1))[0].Q.net.net.weights
+    learn = lambda config: learner(agent, config, spec)(data, jax.random.key(1))[0].Q.net.net.weights
     jax.tree.map(partial(np.testing.assert_allclose, atol=1e-6), learn(one), learn(replace(one, kappa=0.0)))
     # At eta = 0 it is alive from the first: the residual gradient.
     pcl = replace(one, eta=0.0, dual="none")
@@ -154,37 +147,41 @@ def test_the_step_of_Q_is_along_autodiff_of_L_eta(box, fields):
         delta = equations.with_backward_share(agent.errors(config, batch, found) + own, config.kappa)
         return jnp.sum(jnp.mean((delta - own) ** 2 - config.eta * (delta - rho) ** 2, axis=1))
 
-    g, _, _ = agent.gradient(config, state, batch, values, nu, pull)
+    g = agent.gradient(config, batch, values, nu, pull, jnp.float32(config.kappa))
     # A share of the path's other Q(s, a) is held too, as the rest of delta is: autodiff of that objective is the step.
     jax.tree.map(partial(np.testing.assert_allclose, rtol=2e-3, atol=1e-4), g, eqx.filter_grad(L)(state.Q))
 
 
 @pytest.mark.parametrize("box", [False, True], ids=["discrete", "box"])
 def test_with_descent_the_step_is_within_the_angle_asked_for(box):
-    config = replace(SMALL, hidden=(16, 16), k=4, trace=0.5, backward="descent", kappa=0.0)
+    # At eta 0 no dual is between the error and its mean: the angle measured is that of the very step.
+    config = replace(
+        SMALL, hidden=(16, 16), k=4, trace=0.5, backward="descent", kappa=0.0, eta=0.0, dual="none", twins=1
+    )
     state, batch, after = _some_state(config, box)
-    values, _, pull = agent.linearized(config, state, batch, after)
-    # With nu the error itself, nothing is left for the mean to differ in.
-    error = agent.errors(config, batch, values)
-    step = lambda **fields: agent.gradient(replace(config, **fields), state, batch, values, error, pull)
-    g, _, _ = step(backward="kappa", kappa=1.0)
-    shares = []
+    values, looked, pull = agent.linearized(config, state, batch, after)
+    nothing = duals.nu(state.dual, looked.seen)
+    step = lambda share: agent.gradient(config, batch, values, nothing, pull, share)
+    spec = _probe(probe.DelayedReward, box, 2)[1]
+    fresh = state._replace(products=jnp.zeros(3, jnp.float32))
+    found = agent.measured_products(config, spec, fresh, batch, jax.random.key(2))
+    whole, shares = ravel_pytree(step(jnp.float32(1)))[0], []
     for cosine in (0.9, 0.99, 0.999):
-        d, products, share = step(descent=cosine)
-        assert products.shape == (3,)
-        found = agent._dot(d, g) / jnp.sqrt(agent._dot(d, d) * agent._dot(g, g))
-        assert float(found) >= cosine - 1e-4
+        share = agent.backward_share(replace(config, descent=cosine), state._replace(products=found))
+        along = ravel_pytree(step(share))[0]
+        assert float(jnp.vdot(along, whole) / jnp.linalg.norm(along) / jnp.linalg.norm(whole)) >= cosine - 1e-4
         shares.append(float(share))
     assert shares == sorted(shares)
     assert 0 < shares[-1] < 1
     # kappa is where the share begins.
-    assert float(step(descent=0.0, kappa=0.7)[2]) == pytest.approx(0.7)
+    least = replace(config, descent=0.0, kappa=0.7)
+    assert float(agent.backward_share(least, state._replace(products=found))) == pytest.approx(0.7)
 
 
 def _some_state(config, box):
     """A learner after some updates, a batch of paths and the next actions."""
     _, spec, data = _probe(probe.DelayedReward, box, 1_000)
-    state, _ = _learner(replace(config, updates_per_iteration=STEPS), spec)(data, jax.random.key(1))
+    state, _ = learner(agent, replace(config, updates_per_iteration=STEPS), spec)(data, jax.random.key(1))
     replay = ring.insert(ring.empty(spec, config.replay_capacity), data)
     batch = sample(replay, jax.random.key(3), 64 // config.k, config.k)
     return state, batch, agent.draw_next(config, spec, state, batch, jax.random.key(2))
@@ -267,6 +264,7 @@ def test_the_average_follows_slowly_and_that_of_a_young_policy_quickly():
         ("box", "default", {"dual": "linear", "dual_steps": 5}, "dual_steps"),
         ("discrete", "default", {"pi_step_size": 1e-3}, "pi_step_size"),
         ("box", "default", {"slow_rate": 0.1}, "slow_rate"),
+        ("box", "default", {"normalize_observations": False, "least_std": 0.1}, "least_std"),
         ("discrete", "default", {"return_scale": 5.0}, "return_scale"),
     ],
 )
@@ -291,7 +289,7 @@ def test_a_knob_that_is_read_or_left_as_it_is_passes():
 def test_probe(box, kind):
     config = replace(SMALL, lam=0.01, Q_step_size=3e-3)
     env, spec, data = _probe(kind, box, config.replay_capacity)
-    state, _ = _learner(config, spec)(data, jax.random.key(1))
+    state, _ = learner(agent, config, spec)(data, jax.random.key(1))
     pi = policy(state)
     action = pi.squash(pi.mode(data.obs)) if box else None
     v = (state.Q(data.obs, action) if box else state.Q(data.obs).max(-1)).min(0)
@@ -329,16 +327,7 @@ def _garnet(dual, eta):
         updates_per_iteration=4_000,
     )
 
-    def step(s, k):
-        k_action, k_next = jax.random.split(k)
-        a = jax.random.categorical(k_action, jnp.log(mdp.pi_b[s]))
-        s_next = jax.random.categorical(k_next, jnp.log(mdp.P[s, a]))
-        return s_next, (s, a, s_next)
-
-    _, (s, a, s_next) = jax.lax.scan(step, 0, jax.random.split(jax.random.key(0), config.replay_capacity))
-    hot, never = lambda x: jax.nn.one_hot(x, 6, dtype=jnp.float32), jnp.zeros(len(s), bool)
-    data = Transition(hot(s), a, mdp.R[s, a].astype(jnp.float32), hot(s_next), never, never)
-    state, _ = _learner(config, spec)(data, jax.random.key(1))
+    state, _ = learner(agent, config, spec)(garnet_path(mdp, config.replay_capacity), jax.random.key(1))
     V = lam * jax.nn.logsumexp(state.Q(jnp.eye(6))[0] / lam, axis=-1)
     return V, policy(state).distribution(jnp.eye(6)).log_probs, operators.soft_optimum(mdp, lam)
 

@@ -10,29 +10,21 @@ from jax.flatten_util import ravel_pytree
 
 from sbeed.agents.sac import agent, equations
 from sbeed.agents.sac.config import SACConfig
-from sbeed.data import replay as ring
 from sbeed.envs import probe
 from sbeed.training.trainer import Trainer
-from sbeed.types import EnvSpec, Transition
+from sbeed.types import EnvSpec
+from tests.agents.offline import BOX, learner, single_steps, uniform
 from tests.agents.paths import path
 
-BOX = EnvSpec("box", 3, "box", 2, None)
 CONFIG = SACConfig(hidden=(8,), batch_size=8)
 
 _update = jax.jit(agent.update, static_argnums=1)
 
 
-def _batch(seed=0, size=8):
-    keys = jax.random.split(jax.random.key(seed), 5)
-    normal = lambda k, *shape: jax.random.normal(k, (size, *shape), jnp.float32)
-    ends = jax.random.bernoulli(keys[4], 0.3, (size,))
-    return Transition(normal(keys[0], 3), normal(keys[1], 2), normal(keys[2]), normal(keys[3], 3), ends, ends)
-
-
 def _updated(config, updates=3):
     state = agent.init(config, BOX, jax.random.key(0))
     for i in range(updates):
-        state, metrics = _update(config, BOX, state, _batch(i), jax.random.key(i))
+        state, metrics = _update(config, BOX, state, single_steps(i), jax.random.key(i))
     return state, metrics
 
 
@@ -58,7 +50,7 @@ def test_equations_by_hand():
 
 def test_critics_step_towards_the_slow_copies_soft_value_at_actions_as_the_environment_gets_them():
     state, _ = _updated(CONFIG)  # so that Q and its slow copy differ
-    batch, key = _batch(5), jax.random.key(5)
+    batch, key = single_steps(5), jax.random.key(5)
     raw, log_pi = state.pi.sample(batch.next_obs, jax.random.split(key)[0])
     v = state.Q_slow(batch.next_obs, jnp.tanh(raw)).min(0) - jnp.exp(state.log_lam) * log_pi
     target = batch.reward + 0.99 * jnp.where(batch.terminated, 0, v)
@@ -85,7 +77,8 @@ def test_a_population_is_its_members():
     each = [jax.tree.map(np.float32, replace(CONFIG, **one)) for one in ({}, {"gamma": 0.5, "lam": 0.05})]
     configs = jax.tree.map(lambda *x: jnp.stack(x), *each)
     states = jax.vmap(lambda c: agent.init(c, BOX, jax.random.key(0)))(configs)
-    states, _ = jax.jit(jax.vmap(lambda c, s: agent.update(c, BOX, s, _batch(), jax.random.key(0))))(configs, states)
+    update = lambda config, state: agent.update(config, BOX, state, single_steps(), jax.random.key(0))
+    states, _ = jax.jit(jax.vmap(update))(configs, states)
     for i, config in enumerate(each):
         alone, _ = _updated(config, updates=1)
         for x, y in zip(jax.tree.leaves(states), jax.tree.leaves(alone), strict=True):
@@ -110,15 +103,9 @@ def test_probes():
         updates_per_iteration=1_000,
     )
     spec = replace(probe.TimeLimit(box=True).spec, name="probe", time_limit=None)
-
-    @jax.jit
-    def learn(data, key):
-        replay = ring.insert(ring.empty(spec, config.replay_capacity), data)
-        return agent.iterate(config, spec, agent.init(config, spec, key), replay, key)[0]
-
     for env in (probe.TimeLimit(box=True), probe.Termination(box=True), probe.ActionObservationReward(box=True)):
-        data = path(env, jax.random.key(0), config.replay_capacity, _uniform)
-        state = learn(data, jax.random.key(1))
+        data = path(env, jax.random.key(0), config.replay_capacity, uniform)
+        state, _ = learner(agent, config, spec)(data, jax.random.key(1))
         mode = state.pi.squash(state.pi.mode(data.obs))
         v = state.Q(data.obs, mode).min(0)
         # TimeLimit's V is 5, and no step starts where it ends: Q there is extrapolated.
@@ -126,11 +113,6 @@ def test_probes():
         np.testing.assert_allclose(v, env.value(data.obs, config.gamma), atol=tolerance, err_msg=env.name)
         if hasattr(env, "best_action"):
             np.testing.assert_allclose(mode, env.best_action(data.obs), atol=0.1)
-
-
-def _uniform(obs, key):
-    sent = jax.random.uniform(key, (1,), jnp.float32, -0.99, 0.99)
-    return jnp.arctanh(sent), sent
 
 
 def test_it_learns_what_it_collects():

@@ -13,10 +13,8 @@ from sbeed.agents.sbeed import agent, equations
 from sbeed.agents.sbeed import dual as duals
 from sbeed.agents.sbeed.config import SBEEDConfig
 from sbeed.data import replay as ring
-from sbeed.types import EnvSpec, Transition
+from tests.agents.offline import BOX, DISCRETE, assert_close, drawn
 
-BOX = EnvSpec("box", 3, "box", 2, None)
-DISCRETE = EnvSpec("discrete", 3, "discrete", 4, None)
 MANY_STEPS = SBEEDConfig(
     hidden=(8,), batch_size=8, segment_length=4, k=4, trace=0.5, kappa=0.05, squash=False, pi_step_size=1e-3
 )
@@ -35,12 +33,7 @@ PLAIN = SBEEDConfig(
 
 
 def _batch(seed=0, length=4, spec=BOX, starts=8):
-    keys = jax.random.split(jax.random.key(seed), 6)
-    normal = lambda k, *shape: jax.random.normal(k, (starts, length, *shape), jnp.float32)
-    action = normal(keys[1], 2) if spec is BOX else jax.random.randint(keys[1], (starts, length), 0, 4)
-    last = jax.random.bernoulli(keys[4], 0.3, (starts, length))
-    terminated = last & jax.random.bernoulli(keys[5], 0.5, (starts, length))
-    return Transition(normal(keys[0], 3), action, normal(keys[2]), normal(keys[3], 3), terminated, last)
+    return drawn(jax.random.key(seed), (starts, length), spec)
 
 
 _update = jax.jit(agent.update, static_argnums=1)
@@ -52,11 +45,6 @@ def _updated(config, updates=3, spec=BOX, start=None):
     for i in range(updates):
         state, metrics = _update(config, spec, state, _batch(i, config.length, spec), jax.random.key(i))
     return state, metrics
-
-
-def _assert_close(one, two, tolerance):
-    for x, y in zip(jax.tree.leaves(one), jax.tree.leaves(two), strict=True):
-        np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance)
 
 
 # ------------------------------------------------------------------------------------------------- players' steps
@@ -141,7 +129,7 @@ def test_one_step_targets_do_not_look_further():
     changed = batch._replace(reward=batch.reward.at[:, 1:].set(9.0), action=batch.action.at[:, 1:].set(2.0))
     one, _ = _update(config, BOX, state, batch, jax.random.key(1))
     two, _ = _update(config, BOX, state, changed, jax.random.key(1))
-    _assert_close(one, two, 0)
+    assert_close(one, two, 0)
 
 
 def test_a_target_stops_at_the_episode_s_end():
@@ -151,7 +139,7 @@ def test_a_target_stops_at_the_episode_s_end():
     changed = batch._replace(reward=batch.reward.at[:, 2:].set(9.0), action=batch.action.at[:, 2:].set(0.3))
     one, _ = _update(config, BOX, state, batch, jax.random.key(1))
     two, _ = _update(config, BOX, state, changed, jax.random.key(1))
-    _assert_close(one.dual, two.dual, 0)
+    assert_close(one.dual, two.dual, 0)
 
 
 # ------------------------------------------------------------------------------------------------- copies, lam, steps
@@ -296,7 +284,7 @@ def test_a_population_is_its_members():
     for i, config in enumerate(each):
         alone, _ = _updated(config)
         # Batched matrix products sum in another order; three Adam steps of 1e-3 keep the difference below this.
-        _assert_close(jax.tree.map(lambda x, i=i: x[i], states), alone, 1e-4)
+        assert_close(jax.tree.map(lambda x, i=i: x[i], states), alone, 1e-4)
 
 
 # ------------------------------------------------------------------------------------------------- what is refused
@@ -323,7 +311,7 @@ def test_without_a_dual_it_is_path_consistency_learning():
     with_dual = replace(PLAIN, eta=0.0, k=4, segment_length=4, trace=0.5)
     (one, _), (two, _) = (_updated(config) for config in (with_dual, replace(with_dual, dual="none")))
     assert two.dual is None
-    _assert_close((one.pi, one.V), (two.pi, two.V), 0)
+    assert_close((one.pi, one.V), (two.pi, two.V), 0)
 
 
 def test_a_lagged_prior_takes_its_log_density_off():

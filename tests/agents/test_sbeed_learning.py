@@ -1,7 +1,6 @@
 """The learner finds answers that are known: of probes, which name a broken part, of an LQR and of a garnet."""
 
 from dataclasses import replace
-from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -10,12 +9,11 @@ import pytest
 
 from sbeed.agents.sbeed import agent
 from sbeed.agents.sbeed.config import SBEEDConfig
-from sbeed.data import replay as ring
 from sbeed.envs import lqr, probe
 from sbeed.envs.tabular import garnet
 from sbeed.theory import operators
-from sbeed.theory.report import FAST_CODE
-from sbeed.types import EnvSpec, Transition
+from sbeed.types import EnvSpec
+from tests.agents.offline import coin, garnet_path, learner
 from tests.agents.paths import path
 
 # The paper's form: rho = V + nu, V by L_eta and pi by the score on replayed actions.
@@ -36,37 +34,19 @@ NET = SBEEDConfig(
 PCL = replace(NET, dual="none", eta=0.0)
 
 
-@cache
-def _learner(config, spec):
-    """Compiled once for all tasks of one kind; thousands of updates are worth optimising."""
-
-    @partial(jax.jit, compiler_options=FAST_CODE if config.updates_per_iteration > 2_000 else None)
-    def learn(data, key):
-        replay = ring.insert(ring.empty(spec, config.replay_capacity), data)
-        state = agent.init(config, spec, key)
-        return agent.iterate(config, spec, agent.prepare(config, spec, state, replay, key), replay, key)
-
-    return learn
-
-
 # The score on replayed actions fits log pi to (r + gamma V(s') - V(s)) / lam where the data are. A tanh Gaussian cannot
 # have that shape on a box, so the box of that form is the LQR, where a Gaussian can.
 @pytest.mark.parametrize("kind", probe.PROBES, ids=lambda kind: kind.name)
 @pytest.mark.parametrize("config", [NET, PCL], ids=["net", "pcl"])
 def test_probe(config, kind):
     env = kind(box=False)
-
-    def draw(obs, key):
-        action = jax.random.bernoulli(key).astype(jnp.int32)
-        return action, action
-
-    data = path(env, jax.random.key(0), config.replay_capacity, draw)
+    data = path(env, jax.random.key(0), config.replay_capacity, coin)
     spec = replace(env.spec, name="probe", time_limit=None)
-    state, _ = _learner(config, spec)(data, jax.random.key(1))
+    state, _ = learner(agent, config, spec)(data, jax.random.key(1))
     v, expected = agent.value(state.V, data.obs), env.value(data.obs, config.gamma)
     if kind is probe.TimeLimit:
         # No step starts where the limit ends, so V there is the network's guess, and V elsewhere is only as right as
-        # that: what can be asked for is that it counts. Who takes the limit for an end has at most 4.1.
+        # that: what can be asked for is that it counts. A learner that takes the limit for an end has at most 4.1.
         assert v.min() > 5
         expected = 1 + config.gamma * agent.value(state.V, data.next_obs)
     # lam > 0 adds at most lam log 2 a step, .07 in all at gamma .9.
@@ -92,7 +72,7 @@ def test_the_lqr_s_soft_optimum_from_another_s_data(fields):
         return action, action
 
     data = path(env, jax.random.key(0), config.replay_capacity, draw)
-    state, _ = _learner(config, env.spec)(data, jax.random.key(1))
+    state, _ = learner(agent, config, env.spec)(data, jax.random.key(1))
     s = np.asarray(data.obs[:500])
     v, mean = agent.value(state.V, s), state.pi.mode(s)
     assert np.abs(v - optimum.value(s)).mean() < 0.12 * optimum.value(s).std()
@@ -123,16 +103,7 @@ def test_a_garnet_s_soft_optimum_with_tables_and_the_exact_dual(kappa):
         updates_per_iteration=4_000,
     )
 
-    def step(s, k):
-        k_action, k_next = jax.random.split(k)
-        a = jax.random.categorical(k_action, jnp.log(mdp.pi_b[s]))
-        s_next = jax.random.categorical(k_next, jnp.log(mdp.P[s, a]))
-        return s_next, (s, a, s_next)
-
-    _, (s, a, s_next) = jax.lax.scan(step, 0, jax.random.split(jax.random.key(0), config.replay_capacity))
-    hot, never = lambda x: jax.nn.one_hot(x, 6, dtype=jnp.float32), jnp.zeros(len(s), bool)
-    data = Transition(hot(s), a, mdp.R[s, a].astype(jnp.float32), hot(s_next), never, never)
-    state, _ = _learner(config, spec)(data, jax.random.key(1))
+    state, _ = learner(agent, config, spec)(garnet_path(mdp, config.replay_capacity), jax.random.key(1))
     optimum = operators.soft_optimum(mdp, lam)
     v, log_pi = agent.value(state.V, jnp.eye(6)), state.pi.distribution(jnp.eye(6)).log_probs
     # The path's own optimum differs from the MDP's by about its statistical error, 20 000^-1/2 of V / (1 - gamma).

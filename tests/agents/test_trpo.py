@@ -14,18 +14,11 @@ from sbeed.models.features import Identity
 from sbeed.models.nets import MLP
 from sbeed.models.policies import Gaussian, LinearGaussian
 from sbeed.ops.weighted import standardized
-from sbeed.types import EnvSpec
+from tests.agents.offline import BOX, DISCRETE, assert_close
 
-BOX = EnvSpec("box", 3, "box", 2, None)
-DISCRETE = EnvSpec("discrete", 3, "discrete", 4, None)
 SMALL = TRPOConfig(
     hidden=(8,), features=10, V_updates=5, V_batch_size=16, steps_per_iteration=32, replay_capacity=32, gamma=0.9
 )
-
-
-def _assert_close(one, two, tolerance):
-    for x, y in zip(jax.tree.leaves(one), jax.tree.leaves(two), strict=True):
-        np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance)
 
 
 # ------------------------------------------------------------------------------------------------- advantages
@@ -102,5 +95,5 @@ def test_the_closed_form_and_conjugate_gradients_take_the_same_step():
     step = jax.jit(lambda pi: agent.step_pi(config, pi, seen))
     (one, of_one), (two, of_two) = step(closed), step(products)
     assert not np.allclose(one.weights, closed.weights, atol=1e-3)
-    _assert_close(one.distribution(seen.obs), two.distribution(seen.obs), 1e-4)
-    _assert_close(of_one, of_two, 1e-4)
+    assert_close(one.distribution(seen.obs), two.distribution(seen.obs), 1e-4)
+    assert_close(of_one, of_two, 1e-4)

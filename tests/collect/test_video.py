@@ -20,7 +20,7 @@ class Still:
 
 
 class Drawn(gymnasium.Env):
-    """A hundred and one steps of a hundredth of a second, and how often somebody looked."""
+    """A hundred and one steps of a hundredth of a second, and the number of pictures taken."""
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 100}  # noqa: RUF012
     observation_space = action_space = gymnasium.spaces.Box(-1, 1, (1,), np.float32)

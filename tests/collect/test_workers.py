@@ -10,7 +10,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from sbeed.collect.actor import Actor, Exploring, Following
 from sbeed.collect.vector_actor import VectorActor
-from sbeed.collect.workers import Collector
+from sbeed.collect.workers import collector
 from sbeed.envs.base import EnvironmentFault
 from sbeed.envs.gym import GymEnv
 from sbeed.models.nets import MLP
@@ -98,24 +98,24 @@ def test_a_rule_of_the_user_s_is_told_in_raw_actions():
     np.testing.assert_allclose(policy.squash(full.action), 1, atol=2e-6)
 
 
-def _collect(collector, policies):
-    collector.begin(policies, 1)
-    return collector.answers()
+def _collect(actors, policies):
+    actors.begin(policies, 1)
+    return actors.answers()
 
 
 def test_the_number_of_workers_changes_nothing_and_their_faults_arrive():
     makers = [partial(_actor, seed) for seed in (5, 6)]
     answers = []
     for workers in (0, 2):
-        collector = Collector(makers, workers)
-        collector.begin([_policy(0), _policy(1)], 210)
-        answers.append((collector.answers(), collector.evaluate([_policy()] * 2, 1)))
+        actors = collector(makers, workers)
+        actors.begin([_policy(0), _policy(1)], 210)
+        answers.append((actors.answers(), actors.evaluate([_policy()] * 2, 1)))
         if workers:
             with pytest.raises(ValueError, match="mismatch"):
-                _collect(collector, [_policy(observations=2)] * 2)
-            assert len(collector.evaluate([_policy()] * 2, 1)) == 2  # and the crew goes on
-        collector.close()
-        collector.close()
+                _collect(actors, [_policy(observations=2)] * 2)
+            assert len(actors.evaluate([_policy()] * 2, 1)) == 2  # and the workers go on
+        actors.close()
+        actors.close()
     jax.tree.map(np.testing.assert_array_equal, *answers)
     (chunk, returns), _ = answers[0][0]
     assert chunk.reward.shape == (210,)
@@ -123,18 +123,18 @@ def test_the_number_of_workers_changes_nothing_and_their_faults_arrive():
 
 
 def test_a_worker_that_dies_is_missed():
-    collector = Collector([partial(_actor, 0)], 1)
-    collector.crews[0].process.kill()
+    actors = collector([partial(_actor, 0)], 1)
+    actors.workers[0].process.kill()
     with pytest.raises(RuntimeError, match="a worker process died"):
-        _collect(collector, [_policy()])
-    collector.close()
+        _collect(actors, [_policy()])
+    actors.close()
 
 
 def test_a_worker_in_the_middle_of_something_is_not_waited_for():
-    collector = Collector([partial(_actor, 0)], 1)
-    collector.begin([_policy()], 10**9)
-    collector.close()
-    assert collector.crews[0].process.exitcode is not None
+    actors = collector([partial(_actor, 0)], 1)
+    actors.begin([_policy()], 10**9)
+    actors.close()
+    assert actors.workers[0].process.exitcode is not None
 
 
 # ------------------------------------------------------------------------------------------------- vector environments

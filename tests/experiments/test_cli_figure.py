@@ -4,18 +4,11 @@ import json
 
 import pytest
 
-from sbeed import cli
 from sbeed.experiments import executors
 from sbeed.experiments.spec import describe
 from sbeed.experiments.worker import Outcome
 from sbeed.reporting.figure_folder import RESULT, write_end
-
-
-def _run(capsys, *args):
-    with pytest.raises(SystemExit) as stop:
-        cli.main([str(arg) for arg in args])
-    out, err = capsys.readouterr()
-    return stop.value.code, out, err
+from tests.commands import run_command
 
 
 class Pretending:
@@ -48,7 +41,7 @@ class Pretending:
 def test_a_figure_leaves_its_runs_and_pictures(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(executors, "Local", Pretending)
     out = tmp_path / "ablation"
-    code, printed, err = _run(capsys, "figure", "ablation", "--only", "eta", "--out", out)
+    code, printed, err = run_command(capsys, "figure", "ablation", "--only", "eta", "--out", out)
     assert code == 0
     names = ("figure.json", "curves.png", "curves.svg", "iqm.png", "iqm.svg", "report.html")
     assert printed.split() == [str(out / name) for name in names]
@@ -56,9 +49,9 @@ def test_a_figure_leaves_its_runs_and_pictures(capsys, tmp_path, monkeypatch):
     figure = json.loads((out / "figure.json").read_text())
     assert [panel["name"] for panel in figure["panels"]] == ["eta"]
     assert len(list((out / "runs").iterdir())) == 6
-    code, _, err = _run(capsys, "figure", "ablation", "--only", "eta", "--out", out)
+    code, _, err = run_command(capsys, "figure", "ablation", "--only", "eta", "--out", out)
     assert (code, err) == (0, "")  # there was nothing left to do
-    code, _, err = _run(capsys, "figure", "on-policy", "--out", out)
+    code, _, err = run_command(capsys, "figure", "on-policy", "--out", out)
     assert code == 2
     assert "another figure (ablation, smoke)" in err
 
@@ -67,7 +60,7 @@ def test_what_is_there_stays_in_the_figure_when_other_things_are_asked_for(capsy
     monkeypatch.setattr(executors, "Local", Pretending)
 
     def runs_after(*args):
-        assert _run(capsys, "figure", "ablation", *args, "--out", tmp_path)[0] == 0
+        assert run_command(capsys, "figure", "ablation", *args, "--out", tmp_path)[0] == 0
         panels = json.loads((tmp_path / "figure.json").read_text())["panels"]
         return {panel["name"]: [(run["label"], run["seed"]) for run in panel["runs"]] for panel in panels}
 
@@ -75,22 +68,22 @@ def test_what_is_there_stays_in_the_figure_when_other_things_are_asked_for(capsy
     assert first == {panel: [("eta = 1", 20), ("eta = 1", 21)] for panel in ("eta", "eta, Pendulum-v1")}
     assert runs_after("--only", "k = 20") == {**first, "k": [("k = 20", 20)]}
     (tmp_path / "figure.json").write_text('{"name": "ablation", "scale": "smoke"}')
-    _, _, err = _run(capsys, "figure", "ablation", "--out", tmp_path)
+    _, _, err = run_command(capsys, "figure", "ablation", "--out", tmp_path)
     assert err == f"sbeed: '{tmp_path / 'figure.json'}' is not a figure that sbeed wrote\n"
 
 
 def test_a_figure_may_lie_above_another(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(executors, "Local", Pretending)
     for out in (tmp_path / "below", tmp_path):
-        assert _run(capsys, "figure", "ablation", "--only", "k = 20", "--out", out)[0] == 0
+        assert run_command(capsys, "figure", "ablation", "--only", "k = 20", "--out", out)[0] == 0
         assert (out / "report.html").read_text().count("<h2>SBEED on noisy transitions</h2>") == 1
 
 
-def test_a_link_that_no_reader_would_follow_is_refused_before_anything_is_run(capsys, tmp_path, monkeypatch):
+def test_a_link_that_no_reader_would_follow_is_refused_before_anything_isrun_command(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(executors, "Local", Pretending)
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "runs").symlink_to(tmp_path / "elsewhere")
-    code, _, err = _run(capsys, "figure", "ablation", "--only", "k = 20", "--out", tmp_path)
+    code, _, err = run_command(capsys, "figure", "ablation", "--only", "k = 20", "--out", tmp_path)
     assert (code, err) == (2, f"sbeed: '{tmp_path / 'runs'}' is a link, which may lead anywhere\n")
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
@@ -98,22 +91,22 @@ def test_a_link_that_no_reader_would_follow_is_refused_before_anything_is_run(ca
 def test_runs_that_cannot_be_read_back_are_said_in_one_line(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(executors, "Local", Pretending)
     asked = ("figure", "ablation", "--only", "k = 20", "--out", tmp_path)
-    assert _run(capsys, *asked)[0] == 0
+    assert run_command(capsys, *asked)[0] == 0
     (run,) = (tmp_path / "runs").iterdir()
     (run / RESULT).write_text('{"versions": 3}')
-    code, _, err = _run(capsys, *asked)
+    code, _, err = run_command(capsys, *asked)
     assert (code, err) == (2, f"sbeed: '{run / RESULT}' is not a result that sbeed wrote\n")
 
 
-def test_what_no_panel_has_is_not_run(capsys, tmp_path):
-    code, _, err = _run(capsys, "figure", "ablation", "--only", "k", "lam = 0.01", "--out", tmp_path / "none")
+def test_what_no_panel_has_is_notrun_command(capsys, tmp_path):
+    code, _, err = run_command(capsys, "figure", "ablation", "--only", "k", "lam = 0.01", "--out", tmp_path / "none")
     assert (code, err) == (2, "sbeed: --only: no curve of the figure matches all these names\n")
 
 
 def test_runs_that_could_not_be_finished_are_said_and_the_others_are_there(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(executors, "Local", Pretending)
     monkeypatch.setattr(Pretending, "outcome", Outcome("failed", "the floor is gone"))
-    code, _, err = _run(capsys, "figure", "ablation", "--only", "k", "--out", tmp_path / "k")
+    code, _, err = run_command(capsys, "figure", "ablation", "--only", "k", "--out", tmp_path / "k")
     assert code == 3
     assert err.splitlines()[-1].startswith(
         "sbeed: 4 runs could not be finished; the first: Swimmer-v5 (k) k = 1 seed 20 in "
@@ -128,7 +121,7 @@ def test_an_interrupted_figure_says_how_it_goes_on(capsys, tmp_path, monkeypatch
     monkeypatch.setattr(executors, "Local", Pretending)
     monkeypatch.setattr(Pretending, "outcome", Outcome("interrupted"))
     monkeypatch.setattr(Pretending, "ended", interrupted)
-    code, _, err = _run(capsys, "figure", "ablation", "--out", tmp_path / "all")
+    code, _, err = run_command(capsys, "figure", "ablation", "--out", tmp_path / "all")
     assert (code, err) == (130, "sbeed: interrupted: run the same command to continue\n")
 
 
@@ -158,7 +151,7 @@ def test_an_interrupted_figure_says_how_it_goes_on(capsys, tmp_path, monkeypatch
 def test_wrong_input_gets_one_line(capsys, tmp_path, args, words):
     if args.startswith("tune"):
         pytest.importorskip("optuna")
-    code, out, err = _run(capsys, *args.split(), "--out", tmp_path / "there")
+    code, out, err = run_command(capsys, *args.split(), "--out", tmp_path / "there")
     assert (code, out) == (2, "")
     assert err.startswith("sbeed: ")
     assert err.count("\n") == 1

@@ -1,4 +1,4 @@
-"""`sbeed figure` on a Ray cluster that somebody else started: the real command, a real run."""
+"""`sbeed figure` on a Ray cluster that is there already: the real command, a real run."""
 
 import json
 import os
@@ -21,7 +21,7 @@ ASKED = ("figure", "on-policy", "--only", "Pendulum-v1", "TRPO")
 
 @pytest.fixture
 def cluster():
-    """Its address and the variables of who may join it. One machine, which listens on the loopback device alone."""
+    """Its address and the variables that let a process join it. It listens on the loopback device alone."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
@@ -60,7 +60,7 @@ def _sbeed(*words, env=None):
     return subprocess.run([sys.executable, "-m", "sbeed", *words], env=env, capture_output=True, text=True, check=False)
 
 
-def _rows(out):
+def _executor_and_rows(out):
     figure = json.loads((out / "figure.json").read_text())
     ids = [run["id"] for run in figure["panels"][0]["runs"]]
     return figure["executor"], [rows_without_clocks(out / "runs" / id) for id in ids]
@@ -73,7 +73,7 @@ def test_a_figure_joins_a_cluster_and_has_the_rows_of_this_machine_s_own_process
     assert there.returncode == 0, there.stderr[-2000:]
     here = _sbeed(*ASKED, "--out", str(tmp_path / "here"))
     assert here.returncode == 0, here.stderr[-2000:]
-    executors, rows = zip(*(_rows(tmp_path / place) for place in ("there", "here")))
+    executors, rows = zip(*(_executor_and_rows(tmp_path / place) for place in ("there", "here")))
     assert executors == ("ray", "local")
     assert rows[0] == rows[1]
     assert [[row["final"] for row in run].count(True) for run in rows[0]] == [1]

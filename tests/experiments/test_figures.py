@@ -1,4 +1,4 @@
-"""The figures as data: what is run, by whom, and for how long."""
+"""The figures as data: what is run, with which agent, and for how long."""
 
 import json
 from dataclasses import replace
@@ -14,7 +14,7 @@ from sbeed.experiments import figures
 from sbeed.experiments.executors import Job
 from sbeed.experiments.figures import ablation, off_policy, on_policy, q_form, replay_size, scores, today
 from sbeed.experiments.figures.sizes import SCALES, at_scale
-from sbeed.experiments.runner import _config, check_settings, done_in
+from sbeed.experiments.runner import check_settings, done_in, full_config
 from sbeed.experiments.spec import Run, arranged, chosen, describe, read_run, runs_of, shown
 from sbeed.training.run import RunSpec
 
@@ -105,10 +105,11 @@ def test_the_ablation_has_the_papers_grids_around_the_preset():
         values = [curve.spec.fields[name] for curve in panel.curves]
         assert values == sorted(set(values))
         assert set(PAPER_GRIDS[name]) <= set(values)
-        assert ablation.BEST[name] in values
+        assert ablation.CENTRE[name] in values
     (centre,) = _shared_by(PAPER_GRIDS)
     (spec,) = {run.spec for _, run in runs_of(ablation.FIGURE, 1) if run.id == centre}
-    assert _config(spec) == _config(RunSpec(ablation.TASK, preset="paper-exact"))
+    raw = {"lam": 0.1, "lam_counts": "raw"}  # the paper's grid is of raw rewards
+    assert full_config(spec) == full_config(RunSpec(ablation.TASK, preset="paper-exact")) | raw
 
 
 def test_the_ablation_has_both_ends_of_eta_and_a_task_where_most_of_a_target_is_the_bootstrap():
@@ -117,7 +118,7 @@ def test_the_ablation_has_both_ends_of_eta_and_a_task_where_most_of_a_target_is_
         assert panel.name.partition(", ")[0] != "eta" or {0.0, 1.0} <= etas
     short = ablation.FIGURE.panels[-1].curves[0].spec
     assert short.noise > 0
-    assert short.fields["k"] < ablation.BEST["k"]
+    assert short.fields["k"] < ablation.CENTRE["k"]
 
 
 def _shared_by(names):
@@ -129,7 +130,7 @@ def _shared_by(names):
 
 def test_the_replay_sizes_are_the_only_difference_in_a_panel():
     for panel in replay_size.FIGURE.panels:
-        configs = [_config(curve.spec) for curve in panel.curves]
+        configs = [full_config(curve.spec) for curve in panel.curves]
         sizes = [config.pop("replay_capacity") for config in configs]
         assert sizes == sorted(set(sizes)) == list(replay_size.SIZES.values())
         assert all(config == configs[0] for config in configs)
@@ -137,7 +138,7 @@ def test_the_replay_sizes_are_the_only_difference_in_a_panel():
 
 def test_on_policy_iterations_are_of_52_trajectories():
     for _, run in runs_of(on_policy.FIGURE, 1):
-        config = _config(run.spec)
+        config = full_config(run.spec)
         assert config["trajectories_per_iteration"] == 52
         assert config.get("on_policy", True)
 
@@ -145,14 +146,14 @@ def test_on_policy_iterations_are_of_52_trajectories():
 def test_on_policy_all_have_one_policy_and_one_cap_on_its_step():
     same = ("policy", "features", "gamma", "initial_std", "kl_radius", "fisher_ridge", "replay_capacity")
     for panel in on_policy.FIGURE.panels:
-        configs = [_config(curve.spec) for curve in panel.curves]
+        configs = [full_config(curve.spec) for curve in panel.curves]
         assert len({tuple(config[name] for name in same) for config in configs}) == 1
         assert configs[0]["pi_batch_size"] == configs[0]["replay_capacity"]  # the others look at a whole round
 
 
 def test_off_policy_all_have_one_policy_and_one_gamma():
     for panel in off_policy.FIGURE.panels:
-        configs = [_config(curve.spec) for curve in panel.curves]
+        configs = [full_config(curve.spec) for curve in panel.curves]
         assert {config["policy"] for config in configs} == {"rbf"}
         assert {config["gamma"] for config in configs} == {0.995}
         assert len({config["features"] for config in configs}) == 1
@@ -160,13 +161,13 @@ def test_off_policy_all_have_one_policy_and_one_gamma():
 
 def test_pcl_is_plain():
     for panel in off_policy.FIGURE.panels:
-        (config,) = [_config(curve.spec) for curve in panel.curves if curve.label == "PCL"]
+        (config,) = [full_config(curve.spec) for curve in panel.curves if curve.label == "PCL"]
         assert (config["eta"], config["kappa"], config["pi_credit"], config["prior"]) == (0.0, 1.0, "all", "uniform")
 
 
 def test_today_all_have_one_gamma_where_the_task_asks_for_one():
     for panel in today.FIGURE.panels:
-        gammas = {_config(curve.spec)["gamma"] for curve in panel.curves}
+        gammas = {full_config(curve.spec)["gamma"] for curve in panel.curves}
         assert panel.env not in scores.GAMMAS or gammas == {scores.GAMMAS[panel.env]}
 
 

@@ -28,23 +28,13 @@ from sbeed.reporting.figure_folder import RESULT, SPEC, write_end
 from sbeed.storage.checkpoints import steps_of
 from sbeed.storage.run_dir import read_rows
 from sbeed.training.run import RunSpec
+from tests.experiments.silent import Silent
 from tests.tiny import TINY
 
 ROOT = Path(__file__).parents[2]
 SPEC_OF_ALL = RunSpec(
     "Pendulum-v1", steps=3_000, fields=TINY, evaluate_every=1_000, episodes=1, final_episodes=1, checkpoint_every=500
 )
-
-
-class Silent:
-    def begin(self, steps):
-        self.total = steps
-
-    def look(self, done, running):
-        pass
-
-    def say(self, line):
-        pass
 
 
 @pytest.fixture(autouse=True)
@@ -59,29 +49,25 @@ def _tasks(out, seeds=2):
     ]
 
 
-def _rows(job):
-    return rows_without_clocks(job.path)
-
-
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     """Rows of two runs, by processes of their own that nothing happened to."""
     jobs = _tasks(tmp_path_factory.mktemp("undisturbed"))
     assert finish(jobs, Local(2), Silent()) == []
-    return [_rows(job) for job in jobs]
+    return [rows_without_clocks(job.path) for job in jobs]
 
 
 class Killer(Silent):
     """Kills the worker of every run that has come further since it was last killed, a few times each."""
 
-    def __init__(self, times, whom=lambda pid: pid):
-        self._times, self._whom, self.kills = times, whom, {}
+    def __init__(self, times, victim=lambda pid: pid):
+        self._times, self._victim, self.kills = times, victim, {}
 
     def look(self, done, running):
         for path in running:
             stands, before = max(steps_of(path), default=0), self.kills.setdefault(path, [0])
             if stands > before[-1] and len(before) <= self._times:
-                os.kill(self._whom(int((path / "lock").read_text())), signal.SIGKILL)
+                os.kill(self._victim(int((path / "lock").read_text())), signal.SIGKILL)
                 before.append(stands)
 
 
@@ -205,7 +191,7 @@ def test_a_preset_that_has_changed_since_is_found(tmp_path):
     ((_, run),) = runs_of(_figure(), 1)[:1]
     path = tmp_path / "runs" / run.id
     path.mkdir(parents=True)
-    settings = runner._config(run.spec)
+    settings = runner.full_config(run.spec)
     (path / "config.yaml").write_text(json.dumps(settings))
     runner.check_settings([Job("", run, path)])
     (path / "config.yaml").write_text(json.dumps(settings | {"trace": 0.125}))
@@ -312,7 +298,7 @@ def test_a_killed_worker_costs_nothing_but_time(undisturbed, tmp_path):
     jobs, killer = _tasks(tmp_path), Killer(times=2)
     assert finish(jobs, Local(2), killer) == []
     assert [len(kills) - 1 for kills in killer.kills.values()] == [2, 2]
-    assert [_rows(job) for job in jobs] == undisturbed
+    assert [rows_without_clocks(job.path) for job in jobs] == undisturbed
 
 
 def test_a_population_has_the_rows_of_its_members(undisturbed, tmp_path):
@@ -320,7 +306,7 @@ def test_a_population_has_the_rows_of_its_members(undisturbed, tmp_path):
     job = Job("both", run, tmp_path / "runs" / run.id)
     job.path.parent.mkdir()
     assert finish([job], Local(1), Silent()) == []
-    rows = _rows(job)
+    rows = rows_without_clocks(job.path)
     assert [[row for row in rows if row["seed"] == seed] for seed in run.seeds] == undisturbed
     result = json.loads((job.path / RESULT).read_text())
     assert result["lost"] == []
@@ -329,7 +315,7 @@ def test_a_population_has_the_rows_of_its_members(undisturbed, tmp_path):
 
 def finish_with_ray(out):
     """In a process of its own: Ray forks, which it must not where jax has threads already."""
-    executor, killer = Ray(slots=2), Killer(times=1, whom=parent_of)
+    executor, killer = Ray(slots=2), Killer(times=1, victim=parent_of)
     strangers = [_join(executor, out, RAY_AUTH_TOKEN="0" * 64), _join(executor, out)]
     try:
         assert executor.slots == 2
@@ -379,4 +365,4 @@ def test_ray_listens_to_nobody_else_and_gives_the_same_rows_though_its_workers_a
     program = f"from {__name__} import *; finish_with_ray(Path({str(tmp_path)!r}))"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert [_rows(job) for job in _tasks(tmp_path)] == undisturbed
+    assert [rows_without_clocks(job.path) for job in _tasks(tmp_path)] == undisturbed

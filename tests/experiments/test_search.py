@@ -24,20 +24,10 @@ from sbeed.reporting.figure_folder import RESULT, write_end
 from sbeed.storage.lock import locked
 from sbeed.storage.run_dir import read_config
 from sbeed.training.run import RunSpec
+from tests.experiments.silent import Silent
 from tests.tiny import TINY
 
 BASE = RunSpec("Pendulum-v1", steps=100, evaluate_every=50, fields=TINY)
-
-
-class Silent:
-    def begin(self, steps):
-        pass
-
-    def look(self, done, running):
-        pass
-
-    def say(self, line):
-        pass
 
 
 class Answering:
@@ -221,7 +211,7 @@ def test_a_trial_that_was_asked_for_again_and_again_is_one_other(tmp_path):
 
 
 class Storing(Answering):
-    """Whose runs have checkpoints."""
+    """An executor with runs that have checkpoints."""
 
     def start(self, job):
         super().start(job)
@@ -231,7 +221,7 @@ class Storing(Answering):
 
 
 class Lingering(Storing):
-    """Whose stopped workers take a while to end."""
+    """An executor with workers that take a while to end."""
 
     def __init__(self):
         super().__init__()
@@ -329,7 +319,7 @@ def test_a_journal_that_is_otherwise_damaged_is_one_line(tmp_path, line):
     with pytest.raises(ValueError, match=r"journal.log' is damaged[^\n]*$"):
         _search(tmp_path, space, 2, Answering())
     assert journal.read_bytes() in (damaged, damaged.removesuffix(b"torn"))
-    assert {path.name for path in tmp_path.glob("journal*")} == {"journal.log"}  # and nobody waits for a lock
+    assert {path.name for path in tmp_path.glob("journal*")} == {"journal.log"}  # and no lock is left
 
 
 def test_a_search_that_was_broken_off_goes_on_with_its_runs(tmp_path):

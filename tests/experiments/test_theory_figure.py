@@ -8,6 +8,7 @@ import pytest
 from sbeed import cli
 from sbeed.experiments.figures import theory
 from sbeed.reporting import plots
+from sbeed.reporting.theory_plots import theory_figure
 
 
 def rows_of(panel, names, x=(1.0, 2.0, 4.0)):
@@ -31,13 +32,13 @@ def rows():
 
 def test_the_figure_is_a_function_of_rows_alone_also_read_back_from_text(rows, tmp_path):
     text = [{name: str(value) for name, value in row.items()} for row in rows]
-    one, two = (plots.save(plots.theory_figure(r), tmp_path / name) for r, name in ((rows, "one"), (text, "two")))
+    one, two = (plots.save(theory_figure(r), tmp_path / name) for r, name in ((rows, "one"), (text, "two")))
     assert [path.suffix for path in one] == [".png", ".svg"]
     assert all(a.read_bytes() == b.read_bytes() for a, b in zip(one, two))
 
 
 def test_plots_never_import_jax():
-    code = "import sys, sbeed.reporting.plots; assert not {'jax', 'equinox', 'optax'} & set(sys.modules)"
+    code = "import sys, sbeed.reporting.theory_plots; assert not {'jax', 'equinox', 'optax'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

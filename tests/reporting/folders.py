@@ -51,6 +51,13 @@ def rows_of(returns, *, seed=0, every=100, env="Pendulum-v1"):
     ]
 
 
+def rows_of_seeds(seeds=(0, 1, 2), env="Pendulum-v1"):
+    """Two evaluations of each seed, the later one first."""
+    return [
+        {"env": env, "seed": seed, "step": step, "return": float(seed + step)} for step in (20, 10) for seed in seeds
+    ]
+
+
 def ablation(folder, values=(0.001, 0.01, 0.1, 1.0), seeds=5):
     """Panels that have nothing to compare across: each has labels of its own."""
     rng, panels = np.random.default_rng(0), []

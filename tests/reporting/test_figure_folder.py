@@ -205,7 +205,7 @@ def _figure(content):
     return lambda folder: (folder / "figure.json").write_bytes(content)
 
 
-def _rows(content):
+def _metrics(content):
     return lambda folder: (folder / "runs" / "over" / "metrics.jsonl").write_bytes(content)
 
 
@@ -251,11 +251,11 @@ HOSTILE = {
     "a label that is a list": lambda folder: _about(folder, panels=[_panel((["a"], 0, "over"))]),
     "panels beyond counting": lambda folder: _about(folder, panels=[_panel()] * 101),
     "a file beyond memory": _large,
-    "rows that are lists": _rows(b"[1]\n"),
-    "a step that is no count": _rows(b'{"step": -1, "return": 1}\n'),
-    "a step that is true": _rows(b'{"step": true, "return": 1}\n'),
-    "a step beyond counting": _rows(b'{"step": 1' + b"0" * 30 + b', "return": 1}\n'),
-    "a row without a return": _rows(b'{"step": 1}\n'),
+    "rows that are lists": _metrics(b"[1]\n"),
+    "a step that is no count": _metrics(b'{"step": -1, "return": 1}\n'),
+    "a step that is true": _metrics(b'{"step": true, "return": 1}\n'),
+    "a step beyond counting": _metrics(b'{"step": 1' + b"0" * 30 + b', "return": 1}\n'),
+    "a row without a return": _metrics(b'{"step": 1}\n'),
     "a pipe": _pipe,
     "a link to rows": _link("runs/over/metrics.jsonl"),
     "a link to a run": _link("runs/over"),

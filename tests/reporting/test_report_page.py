@@ -9,11 +9,11 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from sbeed import cli
 from sbeed.reporting import figure_folder, markup, plots, report_page, svg
 from sbeed.reporting.number_format import duration, number, short
 from sbeed.reporting.stats import Series
 from sbeed.storage.run_dir import read_rows
+from tests.commands import run_command
 from tests.reporting.folders import LEARNED, ablation, hostile, learned, rows_of, unfinished, write_figure, write_run
 
 
@@ -330,15 +330,8 @@ def test_curves_of_very_different_lengths_share_a_logarithmic_axis(tmp_path):
 # ------------------------------------------------------------------------------------------------- the command
 
 
-def _run(capsys, *args):
-    with pytest.raises(SystemExit) as stop:
-        cli.main(args)
-    out, err = capsys.readouterr()
-    return stop.value.code, out, err
-
-
 def test_the_command_writes_one_page(folder, capsys):
-    code, out, _ = _run(capsys, "report", str(folder / "ablation"))
+    code, out, _ = run_command(capsys, "report", str(folder / "ablation"))
     assert code == 0
     assert out == f"{folder / 'ablation' / 'report.html'}\n"
     assert (folder / "ablation" / "report.html").read_text().startswith("<!doctype html>")
@@ -348,7 +341,7 @@ def test_a_page_that_is_a_link_is_replaced_and_not_followed(tmp_path, capsys):
     ablation(tmp_path / "figure", values=(0.1,), seeds=1)
     (tmp_path / "mine").write_text("mine")
     (tmp_path / "figure" / "report.html").symlink_to(tmp_path / "mine")
-    assert _run(capsys, "report", str(tmp_path / "figure"))[0] == 0
+    assert run_command(capsys, "report", str(tmp_path / "figure"))[0] == 0
     assert (tmp_path / "mine").read_text() == "mine"
     assert not (tmp_path / "figure" / "report.html").is_symlink()
 
@@ -357,7 +350,7 @@ def test_wrong_input_gets_one_line(tmp_path, capsys):
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "figure.json").write_text("{")
     for path, words in ((tmp_path / "nowhere", "not a directory"), (tmp_path / "broken", "figure.json")):
-        code, out, err = _run(capsys, "report", str(path))
+        code, out, err = run_command(capsys, "report", str(path))
         assert (code, out, err.count("\n")) == (2, "", 1)
         assert words in err
 

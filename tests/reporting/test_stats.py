@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 
 from sbeed.reporting import stats
-
-
-def _rows(seeds=(0, 1, 2)):
-    return [{"seed": seed, "step": step, "return": float(seed + step)} for step in (20, 10) for seed in seeds]
+from tests.reporting.folders import rows_of_seeds
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +32,7 @@ def _tasks(matrix):
 
 
 def test_the_interval_over_seeds():
-    series = stats.over_seeds(_rows())
+    series = stats.over_seeds(rows_of_seeds())
     np.testing.assert_array_equal(series.x, [10, 20])
     np.testing.assert_allclose(series.y, [11, 21])  # returns 10, 11, 12 and 20, 21, 22
     # s = 1, n = 3, t(2) at 97.5% = 4.303 from any table: 4.303 / sqrt(3) = 2.484
@@ -55,7 +52,7 @@ def test_a_return_that_was_not_finite_is_a_gap():
 
 
 def test_one_seed_has_no_interval():
-    series = stats.over_seeds(_rows(seeds=(4,)))
+    series = stats.over_seeds(rows_of_seeds(seeds=(4,)))
     np.testing.assert_array_equal(series.lo, series.y)
     np.testing.assert_array_equal(series.hi, series.y)
 

@@ -39,7 +39,7 @@ def _event(place):
 
 
 def _curve(place):
-    return lambda: session._draw_curve(place, [ROW])
+    return lambda: session.draw_curve(place, [ROW])
 
 
 def _model(place):

@@ -100,7 +100,7 @@ def test_links_lead_nowhere(tmp_path):
         elsewhere.rename(path)
     assert len(run_dir.read_rows(tmp_path / "run")) == 1
     (tmp_path / "run" / "metrics.jsonl").unlink()
-    os.mkfifo(tmp_path / "run" / "metrics.jsonl")  # whoever opened it would wait for ever
+    os.mkfifo(tmp_path / "run" / "metrics.jsonl")  # opening it would wait for ever
     with pytest.raises(FileExistsError, match="not a plain file"), run_dir.RunDir(tmp_path / "run", resume=True):
         pass
 
@@ -112,7 +112,7 @@ def test_a_run_has_one_owner(tmp_path):
                 pass
     with run_dir.RunDir(tmp_path / "new"), pytest.raises(BlockingIOError, match="in use by"):
         run_dir.RunDir(tmp_path / "new").__enter__()
-    with run_dir.RunDir(tmp_path / "new") as run:  # whoever had it left nothing but the lock
+    with run_dir.RunDir(tmp_path / "new") as run:  # its last owner left nothing but the lock
         assert not run.goes_on
 
 
@@ -220,7 +220,7 @@ def test_links_in_a_run_are_not_followed(tmp_path, name):
     }
     with pytest.raises(OSError, match=name):
         read[name]()
-    # Whoever names a file may name a link.
+    # The user may name a link.
     assert run_dir.read_named_config(tmp_path / name) == {}
 
 

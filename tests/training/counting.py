@@ -79,7 +79,7 @@ COUNTING = Agent("counting", lambda name, spec: CountingConfig(), check, init, p
 class Clockwork(gymnasium.Env):
     """Observes (episode, t); the third step of odd episodes terminates, the fifth of even ones is truncated.
 
-    The reward is t. Whoever joins two episodes has an observation that is not the one before plus (0, 1).
+    The reward is t. A path that joins two episodes has an observation that is not the one before plus (0, 1).
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012

@@ -48,7 +48,7 @@ def _everything(trainer):
     return {
         "about": snapshot.about,
         "state": snapshot.state,
-        "replay": trainer._experience.newest(snapshot.held) if snapshot.held else None,
+        "replay": snapshot.newest(snapshot.held) if snapshot.held else None,
         "rows": {name: values.tolist() for name, values in trainer.metrics.items()},
         "scores": trainer.evaluate(1),
     }
@@ -159,7 +159,7 @@ def test_who_was_lost_stays_lost_and_the_others_go_on(tmp_path):
         _advance(there, 60)
         assert str(there.diverged[0]) == str(never.diverged[0])
         _assert_same(there.member(1), never.member(1))
-        _assert_same(there._experience.newest(40)[0][1], never._experience.newest(40)[0][1])
+        _assert_same(there.snapshot().newest(40)[0][1], never.snapshot().newest(40)[0][1])
         assert there.recent[1] == never.recent[1]
         there.snapshot()
 
@@ -202,7 +202,7 @@ def test_an_environment_that_is_not_deterministic_goes_on_with_new_episodes_only
         assert now == {**then, **begun}
 
     _advance(again, 40)
-    replay = again._experience.newest(40)
+    replay = again.snapshot().newest(40)
     for member in range(2):
         path = jax.tree.map(lambda x, i=member: x[i], replay)
         assert _crossings(path) == []

@@ -1,4 +1,4 @@
-"""Runs as data: rows that say who and when, populations of every combination, wrong input before anything starts."""
+"""Runs as data: rows that name seed and step, populations of every combination, wrong input before anything starts."""
 
 from dataclasses import replace
 

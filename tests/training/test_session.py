@@ -1,7 +1,6 @@
 """Runs that were killed, stopped or broken off go on, and are the runs that were not."""
 
 import json
-import os
 import random
 import re
 import shutil
@@ -23,11 +22,11 @@ from sbeed.storage.checkpoints import Checkpoint, steps_of
 from sbeed.training.population import Diverged, Population
 from sbeed.training.session import resume
 from sbeed.training.trainer import Trainer
+from tests.commands import SBEED_COMMAND, run_command
 from tests.manifests import forge
 from tests.tiny import TINY
 from tests.training.counting import Clockwork
 
-SBEED_COMMAND = os.path.join(os.path.dirname(sys.executable), "sbeed")
 SIZES = "--hidden 4 --batch-size 4 --replay-capacity 100 --warmup 16 --steps-per-iteration 8 --updates-per-iteration 1"
 LOOKS = "--episodes 1 --evaluate-every 24 --final-episodes 2 --checkpoint-every 16"
 STEPS = 100  # not a multiple of an iteration
@@ -39,13 +38,6 @@ class Killed(BaseException):
 
 def _command(out, *args, env="Pendulum-v1", steps=STEPS):
     return ["train", "--env", env, "--steps", str(steps), *SIZES.split(), *LOOKS.split(), "--out", str(out), *args]
-
-
-def _run(capsys, *args):
-    with pytest.raises(SystemExit) as stop:
-        cli.main([str(arg) for arg in args])
-    out, err = capsys.readouterr()
-    return stop.value.code, out, err
 
 
 def _break_off(monkeypatch, out, step, *args, **asked):
@@ -81,7 +73,7 @@ def _everything(run):
 
 
 def _replay(run, checkpoint, name):
-    """Whoever stopped has other parts: what they hold together must be the same."""
+    """One tensor of the replay. A stopped run has other parts, which together must hold the same."""
     from safetensors.numpy import load_file
 
     parts = [load_file(run / "replay" / part.name)[name] for part in checkpoint.parts]
@@ -114,7 +106,7 @@ def broken(broken_off, tmp_path):
 
 
 def _files(run):
-    """Of a directory that nobody may touch."""
+    """The content of all files but the lock."""
     return {path: path.read_bytes() for path in run.rglob("*") if path.is_file() and path.name != "lock"}
 
 
@@ -158,13 +150,13 @@ def test_a_signal_stops_with_a_checkpoint(capsys, tmp_path, monkeypatch, never_s
 
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "advance", until)
-        found, _, err = _run(capsys, *_command(run))
+        found, _, err = run_command(capsys, *_command(run))
     assert found == code
     assert err.endswith(f"sbeed: {word}: what was learned until then lies in '{run}'\n")
     assert steps_of(run) == [32, 48]  # 48 is evaluated too: those rows stay, the final ones go
     assert [(row["step"], row["final"]) for row in run_dir.read_rows(run)] == [(24, False), (48, False), (48, True)]
     assert SBEED.load(run / "model").num_timesteps == 48
-    found, out, err = _run(capsys, "resume", run)
+    found, out, err = run_command(capsys, "resume", run)
     assert (found, err) == (0, "")
     assert out.endswith(f"{run}\n")
     assert _everything(run) == _everything(never_stopped)
@@ -174,7 +166,7 @@ def test_a_signal_stops_with_a_checkpoint(capsys, tmp_path, monkeypatch, never_s
 def test_the_second_signal_stops_at_once(capsys, broken, monkeypatch, never_stopped):
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "advance", lambda *args: [signal.raise_signal(signal.SIGTERM) for _ in range(2)])
-        code, _, _ = _run(capsys, "resume", broken)
+        code, _, _ = run_command(capsys, "resume", broken)
     assert code == 143
     assert steps_of(broken) == [48, 64]
     resume(broken)
@@ -210,7 +202,7 @@ def test_killed_before_the_first_checkpoint(tmp_path, never_stopped):
 
 def test_a_finished_run_says_so(capsys, never_stopped):
     before = _files(never_stopped)
-    code, out, err = _run(capsys, "resume", never_stopped)
+    code, out, err = run_command(capsys, "resume", never_stopped)
     assert (code, out, err) == (0, f"'{never_stopped}' is finished: there is nothing left to do\n", "")
     assert resume(never_stopped) == run_dir.read_rows(never_stopped)
     assert _files(never_stopped) == before
@@ -271,7 +263,7 @@ def test_a_second_call_has_a_run_of_its_own(tmp_path, capsys):
             _agent().learn(20).learn(60, out=run, callback=lambda agent: agent.num_timesteps < 40, **ASKED)
         assert _agent().learn(20).learn(60, out=run, **ASKED).num_timesteps == 80
     assert _everything(runs[0]) == _everything(runs[1])
-    code, _, err = _run(capsys, "resume", runs[0])
+    code, _, err = run_command(capsys, "resume", runs[0])
     assert (code, err.count("\n")) == (2, 1)
     assert "only the program that began it can go on" in err
 
@@ -298,13 +290,13 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_offered(capsys, broken
     content[-3] ^= 1
     (broken / name).write_bytes(content)
     before = _files(broken)
-    code, out, err = _run(capsys, "resume", broken)
+    code, out, err = run_command(capsys, "resume", broken)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert str(broken / name) in err
     assert words in err
     assert err.endswith("; there is a checkpoint of step 48 too (--from 48)\n")
     assert _files(broken) == before
-    code, _, err = _run(capsys, "resume", broken, "--from", 48)
+    code, _, err = run_command(capsys, "resume", broken, "--from", 48)
     assert (code, err) == (0, "")
     assert _everything(broken) == _everything(never_stopped)
 
@@ -366,7 +358,7 @@ def _set(name, value):
 def test_what_cannot_go_on_gets_one_line_and_stays_as_it_is(capsys, broken, change, args, words):
     change(broken)
     before = _files(broken)
-    code, out, err = _run(capsys, "resume", broken, *args)
+    code, out, err = run_command(capsys, "resume", broken, *args)
     assert (code, out, err.count("\n")) == (2, "", 1)
     for word in words:
         assert word in err
@@ -377,7 +369,7 @@ def test_what_cannot_go_on_gets_one_line_and_stays_as_it_is(capsys, broken, chan
 def test_a_run_in_use_is_refused(capsys, broken):
     with run_dir.RunDir(broken, resume=True):
         for args in (["resume", broken], _command(broken)):
-            code, out, err = _run(capsys, *args)
+            code, out, err = run_command(capsys, *args)
             assert (code, out, err.count("\n")) == (2, "", 1)
             assert "in use by another process" in err or "not an empty directory" in err
 
@@ -407,20 +399,20 @@ def test_the_weaker_mode_of_the_command_line(capsys, tmp_path, monkeypatch, cloc
     run = tmp_path / "run"
     _break_off(monkeypatch, run, 72, "--seeds", "2", env=clockwork)
     before = _files(run)
-    code, out, err = _run(capsys, "resume", run)
+    code, out, err = run_command(capsys, "resume", run)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "is not deterministic" in err
     assert "--restart-episodes" in err
     assert _files(run) == before
 
     with pytest.warns(RuntimeWarning, match="that were open at step 64 are given up"):
-        code, _, _ = _run(capsys, "resume", run, "--restart-episodes")
+        code, _, _ = run_command(capsys, "resume", run, "--restart-episodes")
     assert code == 0
     told = {row["step"]: row.get("restarts", 0) for row in run_dir.read_rows(run)}
     assert told == {24: 0, 48: 0, 72: 1, 96: 1, 100: 1}
     last = Checkpoint(run, steps_of(run)[-1])
     assert last.about["past"]["restarts"] == [64]
-    _, out, _ = _run(capsys, "inspect", last.path)
+    _, out, _ = run_command(capsys, "inspect", last.path)
     assert re.search(r"restarts .* \[64\]", out)
     obs, next_obs, ends = (np.array(_replay(run, last, name)) for name in ("obs", "next_obs", "last"))
     for member in range(2):
@@ -456,7 +448,7 @@ def fragile():
 
 def test_an_environment_that_raises(capsys, tmp_path, fragile):
     run = tmp_path / "run"
-    code, out, err = _run(capsys, *_command(run, "--evaluate-every", "1000", env=fragile))
+    code, out, err = run_command(capsys, *_command(run, "--evaluate-every", "1000", env=fragile))
     assert (code, out) == (3, "")
     assert err == (
         "sbeed: Fragile-v0: ZeroDivisionError: the wheel came off at step 20 of episode 2; "
@@ -467,8 +459,8 @@ def test_an_environment_that_raises(capsys, tmp_path, fragile):
 
 def test_the_environment_counts_on_after_it_was_stopped(capsys, tmp_path, fragile):
     run = tmp_path / "run"
-    _run(capsys, *_command(run, "--evaluate-every", "1000", env=fragile))
-    code, _, err = _run(capsys, "resume", run)  # from step 48; a new wheel takes again the 18 steps of episode 2
+    run_command(capsys, *_command(run, "--evaluate-every", "1000", env=fragile))
+    code, _, err = run_command(capsys, "resume", run)  # from step 48; a new wheel takes again the 18 steps of episode 2
     assert code == 3
     assert err.endswith(f" off at step 20 of episode 3; the last checkpoint in '{run}' is of step 64\n")
 
@@ -482,7 +474,7 @@ def test_a_run_that_diverges(capsys, tmp_path, monkeypatch):
         take(self, metrics, finite)
 
     monkeypatch.setattr(Population, "take", diverge)
-    code, out, err = _run(capsys, *_command(run))
+    code, out, err = run_command(capsys, *_command(run))
     assert (code, out) == (4, "")
     last = f"the last checkpoint in '{run}' is of step 48"
     assert err == f"sbeed: V is not finite after 64 steps (seed 0): the run diverged; {last}\n"
@@ -509,7 +501,7 @@ def test_a_member_that_is_just_being_lost_costs_a_population_a_checkpoint_and_no
 def test_a_row_that_the_disk_refuses_is_told_with_what_it_takes_and_what_is_free(capsys, broken, never_stopped):
     rows = Checkpoint(broken, 64).about["past"]["rows"]
     with limited(rows + 10):
-        code, _, err = _run(capsys, "resume", broken)
+        code, _, err = run_command(capsys, "resume", broken)
     assert (code, err.count("\n")) == (2, 1)
     assert re.search(rf"no row in '{broken}' \(File too large\): it takes [\d,]+ bytes, [\d,]+ are free\n", err)
     resume(broken)
@@ -527,7 +519,7 @@ def test_a_full_disk_leaves_the_last_checkpoint_good(capsys, tmp_path, monkeypat
 
     with monkeypatch.context() as patch:
         patch.setattr(tensors, "write_file", full)
-        code, out, err = _run(capsys, *_command(run))
+        code, out, err = run_command(capsys, *_command(run))
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert f"no checkpoint of step 48 in '{run}' (No space left on device): it takes " in err
     assert "bytes" in err

@@ -36,7 +36,9 @@ def _advance(trainer, steps):
 
 
 def _replayed(trainer):
-    return trainer._population.members.fetch(trainer._experience.replays)[0].data
+    """The first member's replay, the oldest transition first."""
+    snapshot = trainer.snapshot()
+    return jax.tree.map(lambda x: x[0], snapshot.newest(snapshot.held))
 
 
 @pytest.mark.parametrize("env", ["Pendulum-v1", "jax:pendulum"])
@@ -105,7 +107,7 @@ def test_loaded_states_act_at_once_and_are_not_prepared_again():
     trainer.load([old.member(0)])
     np.testing.assert_array_equal(trainer.evaluate(1).returns, old.evaluate(1).returns)
     _advance(trainer, 4)
-    by_hand = _trainer(behaviour=old._population.on_host(COUNTING.actor)[0])
+    by_hand = _trainer(behaviour=COUNTING.actor(CONFIG, old.member(0)).on_host())
     _advance(by_hand, 4)
     jax.tree.map(np.testing.assert_array_equal, _replayed(trainer), _replayed(by_hand))
     _advance(trainer, 4)
@@ -128,7 +130,7 @@ def test_a_rule_collects_from_the_first_step(env):
 
 
 def test_a_fixed_policy_collects_while_another_learns():
-    fixed = _trainer(seeds=[5])._population.on_host(COUNTING.actor)[0]
+    fixed = COUNTING.actor(CONFIG, _trainer(seeds=[5]).member(0)).on_host()
     data = []
     for seed_of_learner in (1, 1):
         trainer = _trainer(behaviour=fixed, seeds=[seed_of_learner], config=replace(CONFIG, scale=float(len(data))))
@@ -162,7 +164,10 @@ def test_a_vector_environment_is_one_member_s():
     trainer = _trainer(envs)
     assert _advance(trainer, 10) == [4, 4, 2]
     assert trainer.evaluate(1).lengths == [[200]]
-    assert trainer._experience.collector.crews[0].actors[0].evaluator.env._env.unwrapped.g == 5
+    # It is evaluated in an environment that has its arguments.
+    alone = gymnasium.make("Pendulum-v1", g=5.0)
+    found, same, other = (_trainer(env).evaluate(1).returns for env in (envs, alone, "Pendulum-v1"))
+    assert found == same != other
     with pytest.raises(ValueError, match="an environment given as an object serves one seed, got 2"):
         _trainer(envs, seeds=[0, 1])
     assert _trainer(SyncVectorEnv([Clockwork])).spec.name == "SyncVectorEnv"  # which has no registration
@@ -189,6 +194,8 @@ def test_only_what_was_made_here_is_closed():
     closed = []
 
     class Closing(Clockwork):
+        name = "made here"
+
         def close(self):
             closed.append(self.name)
 
@@ -202,11 +209,11 @@ def test_only_what_was_made_here_is_closed():
     trainer.close()
     _trainer(SyncVectorEnv([partial(env, "vector")]), eval_env=env("evaluation")).close()
     assert closed == []
-    registered = _trainer(gymnasium.make("Pendulum-v1"))
+    gymnasium.register("Closing-v0", Closing, disable_env_checker=True)
+    registered = _trainer(gymnasium.make("Closing-v0"))
     registered.evaluate(1)
-    (actor,) = registered._experience.collector.crews[0].actors
-    actor.evaluator.env.close = lambda: closed.append("made here")
     registered.close()
+    del gymnasium.registry["Closing-v0"]
     assert closed == ["made here"]
 
 
@@ -302,10 +309,10 @@ def test_with_overlap_updates_use_what_was_there_before(workers):
     for _ in range(4):
         trainer.advance(4)
         sizes.append(trainer.metrics.get("size", [None])[0])
-    trainer.close()
     assert sizes == [None, None, 8, 12]  # a warm-up of 8 steps
-    assert len(_replayed(trainer).reward) == 64
+    assert len(_replayed(trainer).reward) == 16
     assert trainer.member(0).prepared == 8
+    trainer.close()
 
 
 @pytest.mark.parametrize(("overlap", "order"), [(True, ["learn", "act"]), (False, ["act", "learn"])])
@@ -313,8 +320,8 @@ def test_with_overlap_the_device_is_at_work_while_this_process_steps(overlap, or
     events = []
     trainer = _trainer(config=replace(CONFIG, overlap=overlap), behaviour=lambda obs: events.append("act") or [0.0])
     _advance(trainer, 8)
-    learn = trainer._population.begin_learning
-    monkeypatch.setattr(trainer._population, "begin_learning", lambda replays: events.append("learn") or learn(replays))
+    learn = population.Population.begin_learning
+    monkeypatch.setattr(population.Population, "begin_learning", lambda *asked: events.append("learn") or learn(*asked))
     events.clear()
     trainer.advance(1)
     assert events == order
@@ -331,4 +338,4 @@ def test_on_policy_rounds_of_whole_trajectories(env):
         if "size" in trainer.metrics:
             sizes.append(int(trainer.metrics["size"][0]))
     assert sizes == [7 * 64] * 6 + [6 * 64] * 4  # what was learned from is gone
-    assert trainer._population.members.fetch(trainer._experience.replays)[0].written == 3 * 64
+    assert trainer.snapshot().held == 3 * 64

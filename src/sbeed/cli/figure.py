@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -118,13 +119,11 @@ class FigureCommand:
         return 0
 
     def _figure(self) -> "tuple[spec.Figure, int]":
-        """The whole figure, whose parts --only may name, and the number of seeds of a curve."""
-        from sbeed.experiments.figures import ablation, off_policy, on_policy, q_form, replay_size, scores, today
+        """Find the figure, check what --only names, and return both the figure at its size and the seeds of a curve."""
         from sbeed.experiments.figures.sizes import SCALES, at_scale
         from sbeed.experiments.spec import chosen, labels_in, places_in, trains_alone
 
-        modules = (ablation, off_policy, on_policy, q_form, replay_size, scores, today)
-        figure = {module.FIGURE.name: module.FIGURE for module in modules}[self.name]
+        figure = import_module(f"sbeed.experiments.figures.{self.name.replace('-', '_')}").FIGURE
         names = [*places_in(figure), *labels_in(figure)]
         known = ", ".join(f"'{name}'" for name in dict.fromkeys(names))
         require("--only", self.only != (), f"name at least one of {known}")

@@ -11,11 +11,8 @@ from sbeed.agents.configs import FORMS, config_of
 from sbeed.agents.knobs import knob
 from sbeed.cli.console import complaints
 from sbeed.cli.flags import flags_of, given
-from sbeed.cli.plan import Plan, RunSettings, plan_of
-from sbeed.cli.train import faults, new_run
-
-if TYPE_CHECKING:
-    from sbeed.storage.run_dir import Row, RunDir
+from sbeed.cli.plan import RunSettings, plan_of
+from sbeed.cli.train import faults, own_run, report
 
 
 def _as_train(name: str) -> Any:
@@ -67,28 +64,27 @@ class Fit:
     def __call__(self) -> int:
         with complaints(ValueError):
             plan = plan_of(FitSettings(), {**given(self.plan), **given(self.settings)})
-        return new_run(self.out, lambda run: self._record(run, plan))
+        with own_run(self.out) as run:
+            from gymnasium.error import Error as GymnasiumError
+            from jax.errors import JaxRuntimeError
 
-    def _record(self, run: "RunDir", plan: Plan) -> "list[Row]":
-        from gymnasium.error import Error as GymnasiumError
-        from jax.errors import JaxRuntimeError
+            from sbeed.agents.registry import find
+            from sbeed.storage.datasets import load_dataset
+            from sbeed.training.progress_bar import progress_bar
+            from sbeed.training.run import in_rounds, make_trainer
+            from sbeed.training.session import record
 
-        from sbeed.agents.registry import find
-        from sbeed.storage.datasets import load_dataset
-        from sbeed.training.progress_bar import progress_bar
-        from sbeed.training.run import in_rounds, make_trainer
-        from sbeed.training.session import record
-
-        asked = plan.settings
-        preset = asked.preset or ("offline" if "offline" in find(asked.agent).presets else "default")
-        spec = plan.spec(env=asked.eval_env, steps=asked.updates, preset=preset)
-        with faults(), complaints(ValueError, OSError, GymnasiumError, ImportError, JaxRuntimeError):
-            dataset = load_dataset(self.data)
-            task = dataset.task(spec.env or None)
-            trainer = make_trainer(spec, task, seeds=plan.seeds, dataset=dataset)
-        spec = replace(spec, steps=in_rounds(spec.steps, trainer.config), data=trainer.data)
-        with contextlib.closing(trainer), faults(), progress_bar(trainer, spec.steps) as show:
-            return record(run, spec, trainer, task, on_progress=lambda _: show())
+            asked = plan.settings
+            preset = asked.preset or ("offline" if "offline" in find(asked.agent).presets else "default")
+            spec = plan.spec(env=asked.eval_env, steps=asked.updates, preset=preset)
+            with faults(), complaints(ValueError, OSError, GymnasiumError, ImportError, JaxRuntimeError):
+                dataset = load_dataset(self.data)
+                task = dataset.task(spec.env or None)
+                trainer = make_trainer(spec, task, seeds=plan.seeds, dataset=dataset)
+            spec = replace(spec, steps=in_rounds(spec.steps, trainer.config), data=trainer.data)
+            with contextlib.closing(trainer), faults(), progress_bar(trainer, spec.steps) as show:
+                rows = record(run, spec, trainer, task, on_progress=lambda _: show())
+        return report(rows, self.out)
 
 
 def fit_command(agent: str, preset: str) -> type[Fit]:

@@ -1,7 +1,7 @@
 """`sbeed train` and `sbeed resume`: every setting is a flag, and a key of a YAML or JSON file."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
@@ -63,25 +63,24 @@ class Train(Asking):
 
     def __call__(self) -> int:
         plan = self.merged()
-        return new_run(self.out, lambda run: self._record(run, plan))
+        with own_run(self.out) as run:
+            from gymnasium.error import Error as GymnasiumError
+            from jax.errors import JaxRuntimeError
 
-    def _record(self, run: "RunDir", plan: Plan) -> "list[Row]":
-        from gymnasium.error import Error as GymnasiumError
-        from jax.errors import JaxRuntimeError
+            from sbeed.envs.task import read_task
+            from sbeed.training.progress_bar import progress_bar
+            from sbeed.training.run import make_trainer
+            from sbeed.training.session import record
 
-        from sbeed.envs.task import read_task
-        from sbeed.training.progress_bar import progress_bar
-        from sbeed.training.run import make_trainer
-        from sbeed.training.session import record
-
-        spec = plan.spec()
-        wrong = (ValueError, GymnasiumError, ImportError, JaxRuntimeError)  # the last: out of memory
-        with faults(), self.complaints(*wrong):  # the first reset is made here
-            self.check_env(spec.env)
-            task = read_task(spec.env, spec.noise)
-            trainer = make_trainer(spec, task, seeds=plan.seeds, workers=self.workers)
-        with contextlib.closing(trainer), faults(), progress_bar(trainer, spec.steps) as show:
-            return record(run, spec, trainer, task, on_progress=lambda _: show())
+            spec = plan.spec()
+            wrong = (ValueError, GymnasiumError, ImportError, JaxRuntimeError)  # the last: out of memory
+            with faults(), self.complaints(*wrong):  # the first reset is made here
+                self.check_env(spec.env)
+                task = read_task(spec.env, spec.noise)
+                trainer = make_trainer(spec, task, seeds=plan.seeds, workers=self.workers)
+            with contextlib.closing(trainer), faults(), progress_bar(trainer, spec.steps) as show:
+                rows = record(run, spec, trainer, task, on_progress=lambda _: show())
+        return report(rows, self.out)
 
 
 @dataclass(frozen=True)
@@ -102,17 +101,13 @@ class Resume:
     """Directory of the dataset, for a run of `sbeed fit`. A dataset other than the run's is refused."""
 
     def __call__(self) -> int:
-        from sbeed.storage.run_dir import RunDir, check_run
-
         check_workers(self.workers)
-        with contextlib.ExitStack() as stack:
-            with complaints(OSError):
-                check_run(self.run)
-                run = stack.enter_context(RunDir(self.run, resume=True))
+        with own_run(self.run, resume=True) as run:
             from gymnasium.error import Error as GymnasiumError
 
             from sbeed.collect.actor import Unrepeatable
-            from sbeed.training.session import go_on, is_finished, read_settings
+            from sbeed.training.run_settings import read_settings
+            from sbeed.training.session import go_on, is_finished
 
             with faults(), complaints(ValueError, GymnasiumError, ImportError, Unrepeatable):
                 spec, seeds = read_settings(self.run)
@@ -128,22 +123,20 @@ class Resume:
                     data=self.data,
                     progress_bar=True,
                 )
-        print_scores(rows)
-        print(self.run)
-        return 0
+        return report(rows, self.run)
 
 
-def new_run(out: Path, fill: "Callable[[RunDir], list[Row]]") -> int:
-    """Create the directory of a new run, let `fill` write it, print the scores; return the exit code."""
-    from sbeed.storage.run_dir import RunDir
+@contextlib.contextmanager
+def own_run(path: Path, *, resume: bool = False) -> "Iterator[RunDir]":
+    """Own the directory of a run for the block, before anything slow: a second run there fails at once."""
+    from sbeed.storage.run_dir import RunDir, check_run
 
     with contextlib.ExitStack() as stack:
-        with complaints(OSError):  # before anything slow, so that a second run in the same directory fails at once
-            run = stack.enter_context(RunDir(out))
-        rows = fill(run)
-    print_scores(rows)
-    print(out)
-    return 0
+        with complaints(OSError):
+            if resume:
+                check_run(path)
+            run = stack.enter_context(RunDir(path, resume=resume))
+        yield run
 
 
 def check_workers(workers: int) -> None:
@@ -165,10 +158,13 @@ def faults() -> Iterator[None]:
         yield
 
 
-def print_scores(rows: "list[Row]") -> None:
+def report(rows: "list[Row]", path: Path) -> int:
+    """Print the final scores and the run's directory; returns the exit code."""
     for row in rows:
         if row["final"] and "return" in row:
             print(f"seed {row['seed']}: return {row['return']:.1f} +- {row['return_std']:.1f}")
+    print(path)
+    return 0
 
 
 def with_flags_of(agent: str, preset: str, command: type[Asking], file: Mapping[str, Any]) -> type[Asking]:

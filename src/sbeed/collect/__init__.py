@@ -1,1 +1,1 @@
-"""From environments to transitions and scores: on the host, in worker processes, or on the device."""
+"""Step environments and return transitions and scores: on the host, in worker processes, or on the device."""

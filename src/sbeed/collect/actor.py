@@ -1,4 +1,4 @@
-"""One member's side of stepping environments on the host: who acts, its episodes, where it stands."""
+"""Step the environments of one member on the host: policies that act, episodes, and the state to resume from."""
 
 from collections.abc import Callable, Sequence
 from itertools import islice
@@ -16,25 +16,25 @@ Chunk = tuple[Transition, list[float]]  # transitions [steps, ...] and the retur
 Scores = tuple[list[float], list[int]]  # returns and lengths of whole episodes
 
 
-# ------------------------------------------------------------------------------------------------- who acts
+# ------------------------------------------------------------------------------------------------- policies that act
 
 
 class Drawing(Protocol):
-    """What acts while data are collected; a HostPolicy does, by its own draws."""
+    """Draw actions while data are collected. A HostPolicy is one."""
 
     def draw(self, obs: np.ndarray, rng: np.random.Generator) -> Any:
-        """Raw actions for one observation, or for [n, observation_size]."""
+        """Draw raw actions for one observation, or for [n, observation_size]."""
 
     def act(self, obs: np.ndarray, noise: Any, rng: np.random.Generator) -> tuple[Any, Any]:
-        """The draws, and the noise that the episode's next ones are told of; 0 at its start."""
+        """Draw raw actions; also return the noise to pass to the next call in the episode. It is 0 at the start."""
         return self.draw(obs, rng), noise
 
     def squash(self, action: Any) -> Any:
-        """What the environment receives of them."""
+        """The actions that the environment receives for raw actions."""
 
 
 class Exploring(Drawing):
-    """Uniformly random actions, in the raw form of a policy's own."""
+    """Draw uniformly random actions, in the raw form of a policy."""
 
     def __init__(self, policy: HostPolicy):
         self.policy = policy
@@ -47,7 +47,7 @@ class Exploring(Drawing):
 
 
 class Following(Drawing):
-    """A rule of the user's, obs -> action in [-1, 1] or integer, told in the raw actions of a policy."""
+    """Act by a function of the user, obs -> action in [-1, 1] or integer, converted to the raw actions of a policy."""
 
     def __init__(self, policy: HostPolicy, rule: Callable[[np.ndarray], Any]):
         self.policy, self.rule = policy, rule
@@ -67,7 +67,7 @@ def _for_each(obs: np.ndarray, act: Callable[[np.ndarray], Any]) -> Any:
 
 
 class Mark(NamedTuple):
-    """Where an Actor stands: all that another one needs to go on as this one would."""
+    """The state of an Actor; another Actor that resumes from it continues exactly as this one would."""
 
     episodes: int  # begun
     random: tuple[int, ...]  # the stream of actions, in PCG64's own four numbers
@@ -78,15 +78,16 @@ class Mark(NamedTuple):
 
 
 class Unrepeatable(EnvironmentFault):
-    """An episode, played again from its seed and its actions, was another one."""
+    """Raised if an episode that is replayed from its seed and its actions differs from the first time."""
 
 
 class Actor:
-    """One member's environment, its random stream and the episode that is under way."""
+    """The environment of one member, its random stream and its unfinished episode."""
 
     def __init__(self, make: MakeEnv, make_for_evaluation: MakeEnv, seed: int):
         self.env = make()
         self.evaluator = Evaluator(make_for_evaluation, seed)
+        self.evaluate = self.evaluator.play
         self.rng = np.random.default_rng([seed, 0])
         self._episode = Episode(self.env, seed, TRAINING)
         self._begin(0)
@@ -96,6 +97,8 @@ class Actor:
         self._episode.begin(index)
 
     def collect(self, policy: Drawing, steps: int) -> Chunk:
+        """Take steps; an episode that ends is followed by the next one."""
+
         def act(obs: np.ndarray) -> tuple[Any, Any]:
             raw, self.noise = policy.act(obs, self.noise, self.rng)
             return raw, policy.squash(raw)
@@ -110,6 +113,7 @@ class Actor:
         return transitions([(s.obs, s.raw, s.reward, s.next_obs, s.terminated, s.last) for s in rows]), returns
 
     def mark(self) -> Mark:
+        """Return the state to resume from."""
         box = self.env.spec.action_kind == "box"
         shape = (self.env.spec.action_size,) if box else ()
         taken = self._episode.actions
@@ -120,7 +124,7 @@ class Actor:
         return Mark(self._episode.number, random, self._episode.total, actions, noise, self._episode.obs)
 
     def resume(self, mark: Mark) -> None:
-        """Play the episode under way again, from its seed and its actions; an Unrepeatable if it is another one."""
+        """Replay the unfinished episode from its seed and its actions; raise Unrepeatable if it differs."""
         self._draw_from(mark.random)
         self._begin(mark.episodes - 1)
         if not self._same_again(mark):
@@ -143,7 +147,7 @@ class Actor:
         return self._episode.total == mark.total and self._episode.obs.tobytes() == mark.obs.tobytes()
 
     def restart(self, mark: Mark) -> None:
-        """Give up the episode that was under way, for the one after it."""
+        """Drop the unfinished episode and begin the next one."""
         self._draw_from(mark.random)
         self._begin(mark.episodes)
 
@@ -152,23 +156,20 @@ class Actor:
         stream = {"state": {"state": state, "inc": increment}, "has_uint32": has_half, "uinteger": half}
         self.rng.bit_generator.state = {"bit_generator": "PCG64", **stream}
 
-    def evaluate(self, policy: HostPolicy, episodes: int) -> Scores:
-        return self.evaluator.play(policy, episodes)
-
     def close(self) -> None:
         self.env.close()
         self.evaluator.close()
 
 
 class Evaluator:
-    """Episodes that training never sees, in an environment of their own: the one under way is not disturbed."""
+    """Play evaluation episodes in an environment of their own, so that the training episode is not disturbed."""
 
     def __init__(self, make: MakeEnv, seed: int):
         self.make, self.seed = make, seed
         self.env: HostEnv | None = None
 
     def play(self, policy: HostPolicy, episodes: int) -> Scores:
-        """The deterministic policy's returns and lengths; the same episodes every time."""
+        """Return the returns and lengths of the deterministic policy; every call plays the same episodes."""
         if self.env is None:
             self.env = self.make()
         episode = Episode(self.env, self.seed, EVALUATION, " of the evaluation")
@@ -187,7 +188,7 @@ class Evaluator:
 
 
 def greedily(policy: HostPolicy) -> Callable[[np.ndarray], tuple[Any, Any]]:
-    """What an episode asks for an action, of the deterministic policy."""
+    """The `act` of `Episode.play` that takes the actions of the deterministic policy."""
 
     def act(obs: np.ndarray) -> tuple[Any, Any]:
         raw = policy.mode(obs)
@@ -197,7 +198,7 @@ def greedily(policy: HostPolicy) -> Callable[[np.ndarray], tuple[Any, Any]]:
 
 
 def transitions(rows: Sequence[tuple]) -> Transition:
-    """[steps, ...] of steps (obs, raw action, reward, next obs, terminated, last)."""
+    """Stack steps (obs, raw action, reward, next obs, terminated, last) to a Transition of arrays [steps, ...]."""
     obs, raw, reward, next_obs, terminated, last = zip(*rows)
     action = np.array(raw)
     action = action.astype(np.float32 if np.issubdtype(action.dtype, np.floating) else np.int32)

@@ -1,4 +1,4 @@
-"""Playing an episode on the host: the one loop that resets and steps an environment, whoever acts in it and why."""
+"""Play episodes on the host: the only loop that resets and steps an environment, for training, evaluation and films."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -11,12 +11,12 @@ TRAINING, EVALUATION = 1, 2  # second word of an episode's seed; 0 is the stream
 
 
 def episode_seed(seed: int, purpose: int, episode: int) -> int:
-    """Episodes are seeded by counter: any of them can be played again without those before it."""
+    """The seed of an episode. It depends on a counter alone, so any episode can be replayed without those before it."""
     return int(np.random.SeedSequence([seed, purpose, episode]).generate_state(1)[0])
 
 
 class HostStep(NamedTuple):
-    """One step, as it was taken."""
+    """One step of an episode."""
 
     obs: np.ndarray
     raw: Any  # the action as the policy drew it
@@ -28,10 +28,10 @@ class HostStep(NamedTuple):
 
 
 class Episode:
-    """An environment and the episode that is under way in it.
+    """An environment and its current episode.
 
-    Faults of the environment say where they came, as the run counts its episodes and their steps, both from 1; step 0
-    is the reset.   of: what else to say of the place, such as " of the evaluation"
+    An EnvironmentFault names the episode and the step, both counted from 1; step 0 is the reset.
+    of: text that completes the place, such as " of the evaluation"
     """
 
     number: int  # of this episode, from 1
@@ -44,7 +44,7 @@ class Episode:
         self.number = 0
 
     def begin(self, index: int) -> None:
-        """Begin the episode that has so many before it."""
+        """Reset the environment for episode `index`, counted from 0."""
         self.number, self.total, self.actions = index + 1, 0.0, []
         try:
             self.obs = self.env.reset(seed=episode_seed(self.seed, self._purpose, index))
@@ -52,9 +52,9 @@ class Episode:
             raise self._fault(error) from error
 
     def play(self, act: Callable[[np.ndarray], tuple[Any, Any]]) -> Iterator[HostStep]:
-        """The steps from where the episode stands to its end; whoever stops asking may go on later.
+        """Yield the steps up to the end of the episode; a later call continues where an earlier one was left.
 
-        act: obs -> the action as it was drawn, and as the environment receives it.
+        act: obs -> (raw action, action that the environment receives)
         """
         last = False
         while not last:

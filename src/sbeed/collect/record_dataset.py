@@ -1,4 +1,4 @@
-"""Making datasets: somebody acts in an environment, and every transition is kept."""
+"""Record datasets: policies act in an environment, and every transition is kept."""
 
 from collections.abc import Callable, Sequence
 from itertools import islice
@@ -17,11 +17,12 @@ from sbeed.envs.task import read_task
 from sbeed.models.host import HostPolicy
 from sbeed.types import EnvSpec
 
-STEPS, WHO = 0, 4  # second words of the seeds of the actions, and of who plays an episode; `collect` has the others
+# Second words of two seeds: of the actions, and of the draw of each episode's policy. `collect.episode` has the others.
+ACTIONS, POLICIES = 0, 4
 
 
 class Uniform(Drawing):
-    """Uniformly random actions."""
+    """Draw uniformly random actions."""
 
     def __init__(self, spec: EnvSpec):
         self.spec = spec
@@ -46,11 +47,11 @@ def record_dataset(
     names: Sequence[str] | None = None,
     on_step: Callable[[int], None] = lambda step: None,
 ) -> Dataset:
-    """So many transitions of who acts in an environment given by its name; None acts uniformly at random.
+    """Record `steps` transitions of policies in a named environment; the policy None acts uniformly at random.
 
-    Several are a mix: each episode is played by one of them, drawn evenly. single_path: without the environment's time
-    limit, so that the path breaks off at terminations alone. names: of the policies, for the dataset's origin. The last
-    transition is an episode's last, though only the data end there.
+    With several policies each episode is played by one of them, drawn uniformly. single_path: remove the environment's
+    time limit, so that only terminations interrupt the path. names: names of the policies, kept in the dataset's
+    origin. The last transition is marked as an episode's last, although only the data end there.
     """
     if steps < 1 or not policies:
         raise ValueError("steps: there must be at least 1" if policies else "policy: there must be one")
@@ -59,13 +60,13 @@ def record_dataset(
     for policy in policies:
         if policy is not None and policy.actions != task.spec.action_size:
             raise ValueError(f"policy: has {policy.actions} actions, {env} has {task.spec.action_size}")
-    rng, who = np.random.default_rng([seed, STEPS]), np.random.default_rng([seed, WHO])
+    rng, choice = np.random.default_rng([seed, ACTIONS]), np.random.default_rng([seed, POLICIES])
     episode = Episode(opened, seed, TRAINING)
     rows: list[tuple] = []
     try:
         while len(rows) < steps:
             episode.begin(episode.number)
-            act = _acting(players[who.integers(len(players))], rng)
+            act = _acting(players[choice.integers(len(players))], rng)
             for step in islice(episode.play(act), steps - len(rows)):
                 last = step.last or len(rows) == steps - 1
                 rows.append((step.obs, step.sent, step.reward, step.next_obs, step.terminated, last))
@@ -83,7 +84,7 @@ def record_dataset(
 
 
 def _acting(player: Drawing, rng: np.random.Generator) -> Callable[[np.ndarray], tuple[Any, Any]]:
-    """What an episode asks for its actions."""
+    """The `act` of `Episode.play` for one episode of that policy."""
     noise: Any = 0.0
 
     def act(obs: np.ndarray) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""Stepping pure environments: collecting and evaluating as programs, equal in meaning to `collect` on the host."""
+"""Collect and evaluate in pure environments, as compiled programs; `collect.actor` does the same on the host."""
 
 from typing import Any, NamedTuple
 
@@ -9,12 +9,12 @@ from sbeed.envs.base import JaxEnv
 from sbeed.models.policies import Policy
 from sbeed.types import Array, Key, Transition
 
-# What may not be finite, in the order in which a step meets it; the first is what a reset gave.
+# The fields that are checked to be finite, in the order of a step; the first is the observation of a reset.
 FIELDS = ("observation", "action", "reward", "observation")
 
 
 class RolloutState(NamedTuple):
-    """One member's environment between two programs."""
+    """The environment of one member between two chunks."""
 
     state: Any
     obs: Array
@@ -37,11 +37,11 @@ def _first_state(env: JaxEnv, key: Key, episode: Array) -> Any:
 def collect(
     env: JaxEnv, policy: Policy, now: RolloutState, key: Key, *, length: int, count: Array, exploring: Array
 ) -> tuple[RolloutState, Transition, Array]:
-    """`count` of `length` steps: the now after them, transitions [length, ...], and the return of the episode that
-    ended at each step, NaN where none did.
+    """Take `count` steps, at most `length`.
 
-    What lies beyond `count` is padding. Keys are counted by step and episode, so a path does not depend on how it is
-    cut into chunks. exploring: act uniformly at random.
+    Returns the state after them, transitions [length, ...], and for each step the return of the episode that ended
+    there, NaN if none did. Rows from `count` on are padding. Keys are counted by step and episode, so a path does not
+    depend on how it is cut into chunks. exploring: act uniformly at random.
     """
 
     def one(now: RolloutState, t: Array) -> tuple[RolloutState, tuple[Transition, Array]]:
@@ -56,7 +56,7 @@ def collect(
         anew = RolloutState(state, env.observe(state), now.episodes + 1, now.steps + 1, *nothing)
         counts = t < count
         after = _choose(counts, _choose(last, anew, goes_on), now)
-        # The observation really reached, not that of the reset.
+        # The observation that the step reached, not the one after a reset.
         transition = Transition(now.obs, raw, step.reward, step.obs, step.terminated, last)
         return after, (transition, jnp.where(last & counts, total, jnp.nan))
 
@@ -65,9 +65,9 @@ def collect(
 
 
 def first_fault(now: RolloutState, chunk: Transition, count: Array) -> Array:
-    """Where the first number that is not finite is, as step * len(FIELDS) + field; -1 if all of them are.
+    """Find the first number that is not finite: step * len(FIELDS) + field, or -1 if all numbers are finite.
 
-    chunk: the transitions, of which `count` count, before `now`, whose observation may be that of a reset.
+    chunk: transitions, the first `count` of them real. now: the state after them, whose observation may be a reset's.
     """
     met = jnp.stack([_not_finite(x) for x in (chunk.obs, chunk.action, chunk.reward, chunk.next_obs)], axis=1)
     bad = (met & (jnp.arange(len(met)) < count)[:, None]).ravel()
@@ -76,7 +76,7 @@ def first_fault(now: RolloutState, chunk: Transition, count: Array) -> Array:
 
 
 def _not_finite(x: Array) -> Array:
-    """Of each step, [n, ...] -> [n]"""
+    """True for each step with a number that is not finite.   [n, ...] -> [n]"""
     return ~jnp.isfinite(x).reshape(len(x), -1).all(1)
 
 
@@ -85,9 +85,10 @@ def _choose(condition: Array, this: RolloutState, that: RolloutState) -> Rollout
 
 
 def evaluate(env: JaxEnv, policy: Policy, key: Key, *, episodes: int) -> tuple[Array, Array, Array]:
-    """Returns and lengths of the deterministic policy, [episodes] each. The same episodes every time.
+    """Play the deterministic policy; every call plays the same episodes.
 
-    The third: which of FIELDS was not finite, which ends an episode; -1 where all was well.
+    Returns three arrays [episodes]: returns, lengths, and the index in FIELDS of a number that was not finite, which
+    ended the episode, or -1.
     """
 
     def one(k: Key) -> tuple[Array, Array, Array]:
@@ -114,6 +115,6 @@ def evaluate(env: JaxEnv, policy: Policy, key: Key, *, episodes: int) -> tuple[A
 
 
 def _fault(action: Array, reward: Array, obs: Array) -> Array:
-    """Which of FIELDS is not finite after a step; -1 if none."""
+    """The index in FIELDS of a number that is not finite after a step; -1 if all are finite."""
     bad = jnp.stack([jnp.array(False), *(~jnp.isfinite(x).all() for x in (action, reward, obs))])
     return jnp.where(bad.any(), jnp.argmax(bad), -1)

@@ -1,4 +1,4 @@
-"""From what a user calls an environment to the actors that step it on the host."""
+"""Turn an environment, given by name or as an object, into the actors that step it on the host."""
 
 from collections.abc import Callable
 from functools import partial
@@ -16,15 +16,15 @@ from sbeed.envs.task import Env, OneEnv
 
 
 class Source(NamedTuple):
-    """Where a member's data come from."""
+    """A maker of actors for one environment."""
 
-    actor: Callable[[int], Actor | VectorActor]  # a new one, from the member's seed
-    named: bool  # each member can have its own: the environment was given by its name, not as an object
-    replayable: bool = True  # its episodes can be played again from their seeds
+    actor: Callable[[int], Actor | VectorActor]  # makes an actor from a member's seed
+    named: bool  # the environment was given by name, so that every member can have its own
+    replayable: bool = True  # episodes can be replayed from their seeds
 
 
 def host_source(env: Env, noise: float, eval_env: OneEnv | None) -> Source:
-    """`eval_env`: None for another one like `env`, if that can be made."""
+    """Make the source of an environment.   eval_env: where to evaluate; None makes another environment like `env`"""
     if not isinstance(env, str | JaxEnv) and getattr(eval_env, "unwrapped", eval_env) is getattr(env, "unwrapped", env):
         raise ValueError("eval_env: must be another environment than env, whose episode it would break off")
     if isinstance(env, VectorEnv):
@@ -36,7 +36,7 @@ def host_source(env: Env, noise: float, eval_env: OneEnv | None) -> Source:
 
 
 class Lent:
-    """An environment of the user's: not ours to close."""
+    """An environment that belongs to the user; closing this wrapper leaves it open."""
 
     def __init__(self, env: HostEnv):
         self.spec, self.reset, self.step = env.spec, env.reset, env.step
@@ -46,7 +46,7 @@ class Lent:
 
 
 def make_host(env: OneEnv, noise: float = 0.0) -> HostEnv:
-    """To be stepped here; one that was given is not closed with it."""
+    """Make an environment to step on the host; closing the result leaves an environment given as an object open."""
     made = registry.make(env, noise)
     if isinstance(made, JaxEnv):
         return Hosted(made)
@@ -62,7 +62,7 @@ def _evaluation(env: Env, noise: float, eval_env: OneEnv | None) -> MakeEnv:
 
 
 def _again(env: gymnasium.Env | VectorEnv | HostEnv, noise: float) -> HostEnv:
-    """Another environment like this one, from its registration."""
+    """Make another environment like this one from its Gymnasium registration."""
     registered = env.spec
     if not isinstance(registered, gymnasium.envs.registration.EnvSpec):
         raise ValueError(f"eval_env: {env} has no registration to make another one from; give one to evaluate in")

@@ -1,24 +1,23 @@
-"""A Gymnasium VectorEnv as one member's source of data."""
+"""Collect the data of one member from a Gymnasium VectorEnv."""
 
 from typing import Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from sbeed.collect.actor import Chunk, Drawing, Evaluator, MakeEnv, Mark, Scores, transitions
+from sbeed.collect.actor import Chunk, Drawing, Evaluator, MakeEnv, Mark, transitions
 from sbeed.collect.episode import TRAINING, episode_seed
 from sbeed.envs import spaces
 from sbeed.envs.base import EnvironmentFault
 from sbeed.envs.gym import vector_spec
-from sbeed.models.host import HostPolicy
 
 
 class VectorActor:
-    """The n environments of a Gymnasium VectorEnv as one member's source.
+    """Step the n environments of a Gymnasium VectorEnv for one member.
 
-    A chunk holds the steps of one environment after those of another, and `last` where each one's part ends. A step on
-    which an environment only resets (Gymnasium's default: the step after an episode's end) is none, so a chunk's parts
-    need not be of one length; what is over is the beginning of the next chunk.
+    A chunk holds the steps of the first environment, then those of the second, and so on; `last` is true where one
+    environment's part ends. A step that only resets an environment (in Gymnasium's default mode the step after an
+    episode's end) is no transition, so the parts may differ in length. Steps beyond a chunk's size begin the next one.
     """
 
     def __init__(self, envs: VectorEnv, make_for_evaluation: MakeEnv, seed: int):
@@ -26,23 +25,25 @@ class VectorActor:
         self.name = vector_spec(envs).name
         self.mode = envs.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
         self.evaluator = Evaluator(make_for_evaluation, seed)
+        self.evaluate = self.evaluator.play
         self.rng = np.random.default_rng([seed, 0])
         self.resets = 0
-        self.pending: list[tuple[int, tuple]] = []  # steps not yet handed out, each with its environment's number
+        self.pending: list[tuple[int, tuple]] = []  # (environment, step) that no chunk has held yet
         self.returns: list[float] = []
         self.totals, self.resetting = np.zeros(envs.num_envs), np.zeros(envs.num_envs, bool)
         self.noise: Any = 0.0
-        self.steps = 0  # that all of them have taken together
+        self.steps = 0  # of the vector
         first, _ = envs.reset(seed=self._seed())
         self.obs = self._observe(first)
         self._check("observation", self.obs)
 
     def _seed(self) -> int:
-        self.resets += 1  # those that are ours to seed; the rest the environments make themselves
+        self.resets += 1  # counts the resets made here; the environments make the others themselves
         return episode_seed(self.seed, TRAINING, self.resets)
 
     def _observe(self, observations: Any) -> np.ndarray:
-        return np.array(spaces.encode(self.envs.single_observation_space, observations))  # never the environments' own
+        # A copy, because the environments may reuse their arrays.
+        return np.array(spaces.encode(self.envs.single_observation_space, observations))
 
     def collect(self, policy: Drawing, steps: int) -> Chunk:
         while len(self.pending) < steps:
@@ -51,7 +52,7 @@ class VectorActor:
         chosen.sort(key=lambda step: step[0])  # stable: the steps of one environment stay in order
         chunk = transitions([row for _, row in chosen])
         owners = np.array([owner for owner, _ in chosen])
-        # The path does not go on at the border between two environments, nor from this chunk to the next.
+        # A path ends at the border between two environments, and at the end of a chunk.
         pauses = np.append(owners[1:] != owners[:-1], True)
         returns, self.returns = self.returns, []
         return chunk._replace(last=chunk.last | pauses), returns
@@ -68,7 +69,7 @@ class VectorActor:
         over = terminated | np.asarray(truncated)
         reached = obs
         if self.mode is AutoresetMode.SAME_STEP and over.any():
-            reached = obs.copy()  # `obs` is already that of the next episode
+            reached = obs.copy()  # `obs` already belongs to the next episode
             reached[over] = self._observe(np.stack(info["final_obs"][over]))
         for what, numbers in (("action", actions), ("reward", rewards), ("observation", reached), ("observation", obs)):
             self._check(what, numbers)
@@ -101,12 +102,9 @@ class VectorActor:
         )
 
     def resume(self, mark: Mark) -> None:
-        self.mark()  # which says why not
+        self.mark()  # raises, with the reason
 
     restart = resume
 
-    def evaluate(self, policy: HostPolicy, episodes: int) -> Scores:
-        return self.evaluator.play(policy, episodes)
-
     def close(self) -> None:
-        self.evaluator.close()  # `envs` were given
+        self.evaluator.close()  # `envs` belong to the user

@@ -1,4 +1,4 @@
-"""Films of a policy: GIF or MP4. Needs the extra `video`."""
+"""Film a policy as GIF or MP4. Needs the extra `video`."""
 
 import math
 import os
@@ -32,9 +32,9 @@ def film(
     noise: float = 0.0,
     named_by_user: bool = False,
 ) -> None:
-    """The deterministic policy in that environment, in real time, with at most 30 pictures a second.
+    """Film the deterministic policy at real speed, with at most 30 pictures a second.
 
-    named_by_user: the name is not from a file, and may import a module.
+    named_by_user: the user typed the environment's name, so it may import a module; a name from a file may not.
     """
     env = open_for_filming(name, named_by_user)
     try:
@@ -47,7 +47,7 @@ def film(
 
 
 def check_filmable(name: str | None, named_by_user: bool = False) -> None:
-    """A ValueError for an environment that cannot be filmed, or may not, because a file would import a module."""
+    """Raise a ValueError if the environment cannot be filmed, or if a name from a file would import a module."""
     if name is None or name.startswith("jax:"):
         raise ValueError(f"{name or 'this environment'} cannot be filmed: only a Gymnasium id can")
     if not named_by_user:
@@ -55,11 +55,11 @@ def check_filmable(name: str | None, named_by_user: bool = False) -> None:
 
 
 def open_for_filming(name: str | None, named_by_user: bool = False) -> gymnasium.Env:
-    """The Gymnasium environment of that name, which draws itself as arrays."""
+    """Make the Gymnasium environment of that name so that it renders arrays."""
     check_filmable(name, named_by_user)
     assert name is not None
     if sys.platform == "linux" and not os.environ.get("DISPLAY"):
-        os.environ.setdefault("MUJOCO_GL", "egl")  # what MuJoCo and pygame choose by themselves needs a screen
+        os.environ.setdefault("MUJOCO_GL", "egl")  # the defaults of MuJoCo and pygame need a screen
         os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
     return make_gym(name, render_mode="rgb_array")
 
@@ -67,7 +67,7 @@ def open_for_filming(name: str | None, named_by_user: bool = False) -> gymnasium
 def frames(
     env: gymnasium.Env, policy: HostPolicy, episodes: int, *, seed: int, noise: float = 0.0, every: int = 1
 ) -> Iterator[Any]:
-    """The start and each so many-th step of the deterministic policy's episodes, the first that `evaluate` plays."""
+    """Yield the picture of the start and of every `every`-th step, in the first episodes that `evaluate` plays."""
     host = make(env, noise)
     assert isinstance(host, HostEnv)
     episode = Episode(host, seed, EVALUATION, " of the film")
@@ -80,7 +80,7 @@ def frames(
 
 
 def write(path: Path, pictures: Iterable[Any], frames_per_second: float) -> None:
-    """A film that breaks off leaves no file."""
+    """Write the pictures as a GIF or MP4; if an exception interrupts it, the file is removed."""
     import imageio.v2 as imageio
 
     gif = path.suffix == ".gif"

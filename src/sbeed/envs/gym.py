@@ -164,7 +164,7 @@ class _OneOf(gymnasium.Env):
         self.observation_space, self.action_space = envs.single_observation_space, envs.single_action_space
 
     @property
-    def unwrapped(self) -> Any:  # whose class is the name of an environment without registration
+    def unwrapped(self) -> Any:  # its class names an environment without registration
         return self.envs.unwrapped
 
 

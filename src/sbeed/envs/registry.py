@@ -28,7 +28,7 @@ def make(env: str | JaxEnv | HostEnv | gymnasium.Env, noise: float = 0.0) -> Jax
     """
     if isinstance(env, str) and not env.startswith("jax:"):
         env = make_gym(env)
-    if isinstance(env, gymnasium.Env):  # asked before HostEnv, whose method names it has too
+    if isinstance(env, gymnasium.Env):  # tested before HostEnv: it has the same method names
         return GymEnv(StochasticTransition(env, noise) if noise else env)
     if noise:
         raise ValueError(f"noise: only a Gymnasium environment can be given noise, got {env}")

@@ -99,12 +99,12 @@ class _Process:
 
 
 class Local:
-    """One process per run, as many as there are cores; fewer of populations, which need several cores each."""
+    """Run each job in a process of its own, one for each core; fewer of populations, which need several cores."""
 
     name = "local"
 
     def __init__(self, slots: int | None = None, members: int = 1):
-        """members: of each run."""
+        """members: agents in each run"""
         self.slots = slots or max(1, cores() // members)
         self._running: dict[Path, _Process] = {}
 
@@ -135,9 +135,9 @@ class Local:
 
 
 class Ray:
-    """One task for each run, on whatever machines a Ray cluster has; they must all see the same directory.
+    """Run each job as a task on the machines of a Ray cluster, which must all see the same directory.
 
-    Without an address a Ray of this machine alone is started, which accepts no connections from outside. Clients
+    Without an address it starts a Ray of this machine alone, which accepts no connections from outside. Clients
     without the cluster's token are refused. A run has a process of its own here too: Ray's and XLA's threads do not
     end well together.
     """
@@ -145,7 +145,7 @@ class Ray:
     name = "ray"
 
     def __init__(self, address: str | None = None, slots: int | None = None):
-        """slots: most runs at the same time. If ray was imported before, its settings cannot be changed here."""
+        """slots: maximal number of simultaneous runs. If ray was imported before, its settings cannot be changed."""
         os.environ["RAY_AUTH_MODE"] = "token"
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         if address is None:
@@ -208,7 +208,7 @@ class Ray:
 
 
 def runs_that_fit(resources: Mapping[str, float]) -> int:
-    """Runs that fit into a machine of a Ray cluster."""
+    """The number of runs that fit into a machine of a Ray cluster."""
     return int(min(resources.get("CPU", 0), resources.get("memory", 0) // MEMORY))
 
 

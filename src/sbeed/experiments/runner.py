@@ -170,7 +170,7 @@ def check_settings(jobs: Iterable[Job]) -> None:
             continue
         there = run_dir.read_config(job.path / run_dir.CONFIG)
         defaults = plain_fields(config_of(job.run.spec.agent, job.run.spec.preset)())
-        for name, value in _config(job.run.spec).items():
+        for name, value in full_config(job.run.spec).items():
             if (before := there.get(name, defaults[name])) != value:
                 raise ValueError(
                     f"'{job.path}' was made with {name} {before!r}, which is {value!r} now: "
@@ -178,7 +178,8 @@ def check_settings(jobs: Iterable[Job]) -> None:
                 )
 
 
-def _config(spec: RunSpec) -> dict[str, Any]:
+def full_config(spec: RunSpec) -> dict[str, Any]:
+    """The preset's config under the fields that the run sets itself, as plain data."""
     return plain_fields(configured(spec.agent, spec.preset, env_spec(spec.env, spec.noise), spec.fields))
 
 

@@ -80,7 +80,7 @@ class Figure(NamedTuple):
 def panel_per_task(
     tasks: Collection[str], labels: Collection[str], curve: Callable[[str, str], Curve], over: Iterable[Axis]
 ) -> tuple[Panel, ...]:
-    """One panel per axis and task, with `curve(task, label)` for every label."""
+    """Make a panel for each axis and task, with `curve(task, label)` for every label."""
     return tuple(Panel(task, task, tuple(curve(task, label) for label in labels), x) for x in over for task in tasks)
 
 

@@ -28,7 +28,7 @@ FAILED, STOPPED = 3, 143  # exit codes
 
 
 class Outcome(NamedTuple):
-    """How a worker ended. A diverged run counts as finished: it would diverge again."""
+    """The end of a worker. A diverged run counts as finished, because it would diverge again."""
 
     # "done". "failed": the environment did. "refused": could not be made, read or written, and others may not either.
     # "died": killed, stopped or lost; the run can go on.

@@ -32,6 +32,10 @@ class Normalizer(eqx.Module):
         var = (1 - new) * self.var + new * jnp.var(x, 0, where=which) + new * (1 - new) * shift**2
         return eqx.tree_at(lambda n: (n.count, n.mean, n.var), self, (count, mean, var))
 
+    def at_least(self, std: Scalar) -> "Normalizer":
+        """The same, but that it divides by no less than `std`: what is nearly always constant stays small."""
+        return eqx.tree_at(lambda n: n.var, self, jnp.maximum(self.var, jnp.square(std)))
+
     @property
     def inverse_std(self) -> Array:
         return 1 / jnp.sqrt(self.var + 1e-8)

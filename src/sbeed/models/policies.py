@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from sbeed.models import forward, host
+from sbeed.models.distributions import Finite, Normal
 from sbeed.models.features import Features
 from sbeed.models.host import HostCategorical, HostCorrelated, HostGaussian, HostPolicy
 from sbeed.models.nets import MLP
@@ -23,82 +24,13 @@ from sbeed.models.normalize import Normalizer
 from sbeed.ops.prox import GaussianStep, gaussian_natural_gradient
 from sbeed.types import Array, Key, Scalar
 
-HALF_LOG_2PI = 0.5 * float(np.log(2 * np.pi))
-
-
-class Normal(eqx.Module):
-    """u ~ N(mean, diag exp(2 log_std)); with `squashed` the density is that of tanh(u), at u."""
-
-    mean: Array  # [..., A]
-    log_std: Array  # [..., A]
-    squashed: bool = eqx.field(static=True)
-    persistence: Scalar = 0.0  # correlation of an action's noise with that of the action before it
-
-    def sample(self, key: Key) -> tuple[Array, Array]:
-        noise = jax.random.normal(key, self.mean.shape, self.mean.dtype)
-        u = self.mean + jnp.exp(self.log_std) * noise
-        return u, self._log_density(u, noise)
-
-    def sample_after(self, noise: Array, key: Key) -> tuple[Array, Array]:
-        """A draw after one with this noise, in standard deviations, and the draw's own noise."""
-        fresh = jax.random.normal(key, self.mean.shape, self.mean.dtype)
-        noise = self.persistence * noise + jnp.sqrt(1 - jnp.square(self.persistence)) * fresh
-        return self.mean + jnp.exp(self.log_std) * noise, noise
-
-    def log_prob(self, u: Array) -> Array:
-        return self._log_density(u, (u - self.mean) * jnp.exp(-self.log_std))
-
-    def _log_density(self, u: Array, noise: Array) -> Array:
-        log_normal = jnp.sum(-0.5 * noise * noise - self.log_std - HALF_LOG_2PI, axis=-1)
-        return log_normal - _log_tanh_slope(u) if self.squashed else log_normal
-
-    def mode(self) -> Array:
-        return self.mean
-
-    def kl(self, other: "Normal") -> Array:
-        """Sum over dimensions of (exp(2 d) - 1) / 2 - d + z^2 / 2,  d = log(std / std'),  z = (mean - mean') / std'
-
-        The same before and after tanh: a bijection keeps KL. expm1, or a small KL is all rounding.
-        """
-        d = self.log_std - other.log_std
-        z = (self.mean - other.mean) * jnp.exp(-other.log_std)
-        return jnp.sum(0.5 * jnp.expm1(2 * d) - d + 0.5 * z * z, axis=-1)
-
-
-def _log_tanh_slope(u: Array) -> Array:
-    """log prod_i (1 - tanh(u_i)^2), without the cancellation."""
-    return jnp.sum(2 * (jnp.log(2.0) - u - jax.nn.softplus(-2 * u)), axis=-1)
-
-
-class Finite(eqx.Module):
-    """A distribution over actions 0, 1, ..."""
-
-    log_probs: Array  # [..., actions]
-
-    def sample(self, key: Key) -> tuple[Array, Array]:
-        action = jax.random.categorical(key, self.log_probs)
-        return action, self.log_prob(action)
-
-    def sample_after(self, noise: Array, key: Key) -> tuple[Array, Array]:
-        """A draw, independent of the one before it."""
-        return self.sample(key)[0], noise
-
-    def log_prob(self, action: Array) -> Array:
-        return jnp.take_along_axis(self.log_probs, action[..., None].astype(int), axis=-1)[..., 0]
-
-    def mode(self) -> Array:
-        return jnp.argmax(self.log_probs, axis=-1)
-
-    def kl(self, other: "Finite") -> Array:
-        return jnp.sum(jnp.exp(self.log_probs) * (self.log_probs - other.log_probs), axis=-1)
-
 
 class Policy(eqx.Module):
     """pi(a|s). Leading axes of obs are batch axes."""
 
     @abc.abstractmethod
     def distribution(self, obs: Array) -> Any:
-        """A Normal or a Finite, by observation."""
+        """The distribution of raw actions for each observation, a Normal or a Finite."""
 
     @abc.abstractmethod
     def squash(self, action: Array) -> Array:
@@ -106,22 +38,22 @@ class Policy(eqx.Module):
 
     @abc.abstractmethod
     def explore(self, obs: Array, key: Key) -> Array:
-        """For each observation the raw form of an action uniform over all that the environment takes."""
+        """Draw for each observation an action uniform over all that the environment accepts, in its raw form."""
 
     @abc.abstractmethod
     def on_host(self) -> HostPolicy:
-        """A copy that acts, in numpy."""
+        """Copy the policy into numpy."""
 
     def sample(self, obs: Array, key: Key) -> tuple[Array, Array]:
-        """A raw action, differentiable in the parameters where actions are continuous, and its log-density."""
+        """Draw a raw action, differentiable in the parameters in a box, and return it with its log-density."""
         return self.distribution(obs).sample(key)
 
     def act(self, obs: Array, noise: Array, key: Key) -> tuple[Array, Array]:
-        """A raw action, and the noise that the episode's next action may be correlated with; zero at its start."""
+        """Draw a raw action; also returns the noise to pass to the episode's next call. It is 0 at the start."""
         return self.distribution(obs).sample_after(noise, key)
 
     def log_prob(self, obs: Array, action: Array) -> Array:
-        """log pi of raw actions; of the action that the environment receives, so squashing counts."""
+        """log pi of the actions that the environment receives, given as raw actions; squashing counts."""
         return self.distribution(obs).log_prob(action)
 
     def mode(self, obs: Array) -> Array:

@@ -54,7 +54,7 @@ class QNet(eqx.Module):
         self.passes = jnp.zeros((), jnp.float32)
 
     def __call__(self, x: Array) -> Array:
-        """By the running statistics, if any: a function of x alone.   [..., in] -> [..., out]"""
+        """Evaluate with the running statistics, if any: the output depends on x alone.   [..., in] -> [..., out]"""
         return forward.on_rows(lambda rows: self.with_features(rows)[0], x)
 
     def with_features(self, x: Array) -> tuple[Array, Array]:
@@ -63,7 +63,7 @@ class QNet(eqx.Module):
         return self._output(hidden), hidden
 
     def joint(self, now: Array, after: Array) -> tuple[Array, Array, Array, Statistics]:
-        """One pass over rows of (s, a) and of (s', a'), by the statistics of both together.
+        """Evaluate rows of (s, a) and of (s', a') in one pass, with the statistics of both together.
 
         [N, in], [M, in] -> outputs of both [N, out] and [M, out], the last hidden layer of the first [N, width], and
         the statistics met.
@@ -99,7 +99,7 @@ class QNet(eqx.Module):
         return hidden @ self.net.weights[-1] + self.net.biases[-1]
 
     def taking_in(self, met: Statistics) -> "QNet":
-        """Update the running statistics by these."""
+        """Update the running statistics by `met`."""
         if not met.means:
             return self
         rate = jnp.maximum(STATISTICS_RATE, 1 / (self.passes + 1))
@@ -139,9 +139,9 @@ class ActionValues(eqx.Module):
         return jax.vmap(QNet.with_features, (0, None))(self.net, x)
 
     def joint(self, now: Array, after: Array) -> tuple[Array, Array, Array, Statistics]:
-        """Both networks' joint pass: every result has a leading axis of twins."""
+        """The joint pass of both networks; every result has a leading axis of twins."""
         return jax.vmap(QNet.joint, (0, None, None))(self.net, now, after)
 
     def map(self, f: Callable[..., QNet], *args: Any) -> "ActionValues":
-        """f on each network."""
+        """Apply f to each network."""
         return eqx.tree_at(lambda q: q.net, self, jax.vmap(f)(self.net, *args))

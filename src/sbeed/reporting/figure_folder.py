@@ -17,10 +17,17 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from sbeed.reporting import stats
-from sbeed.reporting.figure_results import FigureResults, PanelResults, Results, RunResult, is_count
+from sbeed.reporting.figure_results import (
+    FigureResults,
+    PanelResults,
+    Results,
+    RunResult,
+    diverged_in,
+    is_count,
+    over_iterations,
+    without_repeats,
+)
 from sbeed.storage import run_dir
 from sbeed.storage.safe_open import read_safely
 from sbeed.storage.safe_write import sweep, write_file
@@ -157,7 +164,7 @@ def read_figure(path: Path) -> FigureResults:
             path,
             _name(found["name"]),
             _name(found["title"]),
-            panels=_without_repeats(panels),
+            panels=without_repeats(panels),
             axes=tuple(dict.fromkeys(panel.x for panel in panels)),
             facts={word: _name(found.get(word) or "–") for word in ("scale", "executor", "machine")},
             versions=dict(found.get("versions", {})),
@@ -168,9 +175,8 @@ def read_figure(path: Path) -> FigureResults:
         raise ValueError(f"'{file}' is not a figure that sbeed wrote: {reason}") from None
     if (path / RUNS).is_symlink():
         raise ValueError(f"'{path / RUNS}' is a link, which may lead anywhere")
-    read = {
-        (run.id, run.seed): _read_run(path / RUNS / run.id, run) for run in figure.runs
-    }  # one may be in several panels
+    # A run may be in several panels.
+    read = {(run.id, run.seed): _read_run(path / RUNS / run.id, run) for run in figure.runs}
     filled = [
         panel._replace(runs=tuple(read[run.id, run.seed]._replace(label=run.label) for run in panel.runs))
         for panel in figure.panels
@@ -182,14 +188,6 @@ def _asked_panel(panel: Mapping[str, Any]) -> PanelResults:
     if panel["x"] not in AXES:
         raise ValueError(f"x must be one of {', '.join(AXES)}, got {panel['x']!r:.50}")
     return PanelResults(_name(panel["name"]), _name(panel["env"]), panel["x"], tuple(map(_asked_run, panel["runs"])))
-
-
-def _without_repeats(panels: Iterable[PanelResults]) -> tuple[PanelResults, ...]:
-    """Drop panels that show the same runs over the other axis: every panel is drawn over both."""
-    found: dict[tuple[Any, ...], PanelResults] = {}
-    for panel in panels:
-        found.setdefault((panel.name, panel.env, *(run[:3] for run in panel.runs)), panel)
-    return tuple(found.values())
 
 
 def _asked_run(run: Mapping[str, Any]) -> RunResult:
@@ -208,7 +206,7 @@ def _read_run(path: Path, run: RunResult) -> RunResult:
         result = _read_json(path / RESULT)
         try:
             run = run._replace(
-                diverged=_diverged(result, run.seed),
+                diverged=diverged_in(result, run.seed),
                 machine=_name(result.get("machine", "–")),
                 whole_seconds=_finite(result.get("seconds")),
                 versions=_name(", ".join(f"{name} {one}" for name, one in result.get("versions", {}).items() if one)),
@@ -227,17 +225,11 @@ def _read_run(path: Path, run: RunResult) -> RunResult:
     asked = run.config.get("steps")
     over = rows[-1]["final"] and not (is_count(asked) and steps[-1] < asked)  # a run that was stopped has a final row
     return run._replace(
-        curves={"step": (steps, returns), **_over_iterations(rows, steps, returns, run.config)},
+        curves={"step": (steps, returns), **over_iterations(rows, steps, returns, run.config)},
         steps=int(steps[-1]),
         final=rows[-1]["return"] if over and not run.diverged else None,
         seconds=rows[-1]["seconds"],
     )
-
-
-def _diverged(result: Mapping[str, Any], seed: int) -> bool:
-    """True if the member with this seed diverged; in a population others may have finished."""
-    lost = result.get("lost")
-    return result.get("outcome") == "diverged" or (isinstance(lost, list) and seed in lost)
 
 
 def _checked(row: Mapping[str, Any], file: Path) -> dict[str, Any]:
@@ -249,20 +241,6 @@ def _checked(row: Mapping[str, Any], file: Path) -> dict[str, Any]:
         "final": row.get("final") is True,
         **{name: _finite(row.get(name)) for name in ("return", "seconds")},
     }
-
-
-def _over_iterations(
-    rows: list[dict[str, Any]], steps: np.ndarray, returns: np.ndarray, config: Mapping[str, Any]
-) -> dict[str, stats.Points]:
-    """The curve over iterations, counted in the rows or computed from steps; rounds of whole trajectories have none."""
-    counted = {row["step"]: row["iteration"] for row in rows if "iteration" in row}
-    if all(step in counted for step in steps):
-        iterations = np.array([counted[step] for step in steps])
-        last = np.append(np.diff(iterations) > 0, True)  # of an iteration; a long one is evaluated more than once
-        return {"iteration": (iterations[last], returns[last])} if np.all(np.diff(iterations) >= 0) else {}
-    each = config.get("steps_per_iteration")
-    known = is_count(each) and each and config.get("trajectories_per_iteration") is None
-    return {"iteration": (steps / each, returns)} if known else {}
 
 
 def _read_claims(file: Path) -> list[Mapping[str, Any]]:

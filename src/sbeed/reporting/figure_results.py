@@ -1,14 +1,16 @@
 """The results of a figure's runs so far, as data: read by `figure_folder`, then summarised and drawn."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
+
+import numpy as np
 
 from sbeed.reporting import stats
 
 
 class RunResult(NamedTuple):
-    """One seed. A run that has not begun has no curve; an unfinished one has no final return."""
+    """The result of one seed. A run that has not begun has no curve; an unfinished one has no final return."""
 
     label: str
     seed: int
@@ -19,9 +21,10 @@ class RunResult(NamedTuple):
     final: float | None = None
     diverged: bool = False
     seconds: float | None = None
-    machine: str = ""  # that it ended on; as all that follows, of a population for all its members
+    # Of the whole run, so the same for all members of a population.
+    machine: str = ""  # on which it ended
     whole_seconds: float | None = None  # from its beginning to its end
-    versions: str = ""  # of the packages that it ended with
+    versions: str = ""  # of the packages with which it ended
 
     @property
     def over(self) -> bool:
@@ -84,3 +87,31 @@ class Results(NamedTuple):
 
 def is_count(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
+
+
+def without_repeats(panels: Iterable[PanelResults]) -> tuple[PanelResults, ...]:
+    """Drop panels that show the same runs over the other axis: every panel is drawn over both."""
+    found: dict[tuple[Any, ...], PanelResults] = {}
+    for panel in panels:
+        found.setdefault((panel.name, panel.env, *(run[:3] for run in panel.runs)), panel)
+    return tuple(found.values())
+
+
+def over_iterations(
+    rows: list[dict[str, Any]], steps: np.ndarray, returns: np.ndarray, config: Mapping[str, Any]
+) -> dict[str, stats.Points]:
+    """The curve over iterations, counted in the rows or computed from steps; rounds of whole trajectories have none."""
+    counted = {row["step"]: row["iteration"] for row in rows if "iteration" in row}
+    if all(step in counted for step in steps):
+        iterations = np.array([counted[step] for step in steps])
+        last = np.append(np.diff(iterations) > 0, True)  # of an iteration; a long one is evaluated more than once
+        return {"iteration": (iterations[last], returns[last])} if np.all(np.diff(iterations) >= 0) else {}
+    each = config.get("steps_per_iteration")
+    known = is_count(each) and each and config.get("trajectories_per_iteration") is None
+    return {"iteration": (steps / each, returns)} if known else {}
+
+
+def diverged_in(result: Mapping[str, Any], seed: int) -> bool:
+    """True if the member with this seed diverged; in a population others may have finished."""
+    lost = result.get("lost")
+    return result.get("outcome") == "diverged" or (isinstance(lost, list) and seed in lost)

@@ -1,6 +1,6 @@
 """Draw figures with matplotlib, as pure functions of rows."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
-from matplotlib.figure import Figure, SubFigure
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
@@ -47,28 +47,8 @@ STYLE: dict[Any, Any] = {
 }
 
 
-def theory_figure(rows: Iterable[Mapping[str, Any]]) -> Figure:
-    """The four panels of the laboratory. rows: panel, series, x, y, lo, hi."""
-    panels: dict[str, dict[str, list[Mapping[str, Any]]]] = {}
-    for row in rows:
-        panels.setdefault(row["panel"], {}).setdefault(row["series"], []).append(row)
-    data = {
-        panel: {
-            name: Series(*(np.array([float(r[c]) for r in found]) for c in Series._fields))
-            for name, found in named.items()
-        }
-        for panel, named in panels.items()
-    }
-    with rc_context(STYLE):
-        figure = Figure(figsize=(11, 8.4), layout="constrained", facecolor="white")
-        places = np.asarray(figure.subfigures(2, 2, wspace=0.04, hspace=0.04)).ravel()
-        for draw, panel, place in zip((_variance, _bias, _baird, _error), "abcd", places):
-            draw(place, data[panel])
-    return figure
-
-
 def save(figure: Figure, stem: Path) -> list[Path]:
-    """stem.png and stem.svg"""
+    """Write stem.png and stem.svg; returns their paths."""
     paths = _files(stem)
     for path in paths:
         save_as(figure, path)
@@ -76,12 +56,12 @@ def save(figure: Figure, stem: Path) -> list[Path]:
 
 
 def save_as(figure: Figure, path: Path) -> None:
-    """A picture of the kind that the path's suffix says."""
+    """Write a picture of the kind that the suffix of the path names."""
     write_file(path, picture(figure, path.suffix.removeprefix(".")))
 
 
 def picture(figure: Figure, kind: str) -> bytes:
-    """kind: png, svg or pdf"""
+    """Draw a figure as the bytes of a file.   kind: png, svg or pdf"""
     content = BytesIO()
     with rc_context(STYLE):
         figure.savefig(content, format=kind, dpi=160, metadata={"Date": None} if kind == "svg" else None)
@@ -93,7 +73,7 @@ def _files(stem: Path) -> list[Path]:
 
 
 def learning_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
-    """Evaluation return over environment steps, one panel per environment and one line per run.
+    """Draw the evaluation return over environment steps: a panel for each environment, a line for each run.
 
     runs: label -> rows with env, seed, step, return. A line is the mean over the seeds of a run; its band is the 95%
     interval of that mean (Student's t), left out where there is one seed.
@@ -113,7 +93,7 @@ def learning_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
 
 
 def dataset_histograms(name: str, returns: np.ndarray, lengths: np.ndarray, rewards: np.ndarray) -> Figure:
-    """Returns and lengths of a dataset's episodes, and the rewards of its transitions."""
+    """Draw histograms of the returns and lengths of a dataset's episodes, and of the rewards of its transitions."""
     columns = {"return of an episode": returns, "length of an episode": lengths, "reward": rewards}
     with rc_context(STYLE):
         figure = Figure(figsize=(11, 3.2), layout="constrained", facecolor="white")
@@ -125,7 +105,7 @@ def dataset_histograms(name: str, returns: np.ndarray, lengths: np.ndarray, rewa
 
 
 def grid(panels: int, width: float = 4.4, height: float = 3.1, legend: float = 0.0) -> tuple[Figure, list[Axes]]:
-    """Places for so many panels, at most three side by side.   legend: inches above them"""
+    """Make axes for the panels, at most three side by side.   legend: inches above them"""
     columns = min(panels, 3)
     lines = -(-panels // columns)
     figure = Figure(figsize=(width * columns, legend + height * lines), layout="constrained", facecolor="white")
@@ -155,7 +135,7 @@ def _plain(text: str) -> str:
 
 
 def curves_figure(figure: FigureResults, version: str, x: str) -> Figure:
-    """A panel of curves for each of the figure's.   version: a key of summary.VERSIONS; x: of summary.AXES"""
+    """Draw the curves of every panel of a figure.   version: a key of summary.VERSIONS; x: of summary.AXES"""
     with rc_context(STYLE):
         drawn, places = grid(len(figure.panels), legend=0.7)
         for axes, panel in zip(places, figure.panels):
@@ -183,7 +163,7 @@ def curves_figure(figure: FigureResults, version: str, x: str) -> Figure:
 
 
 def comparison_figure(figure: FigureResults) -> Figure | None:
-    """Performance profiles and probabilities of improvement; None if there is nothing to compare."""
+    """Draw performance profiles and probabilities of improvement; None if there is nothing to compare."""
     found = summary.comparisons(figure)
     if not found:
         return None
@@ -219,7 +199,7 @@ def _matrix(axes: Axes, one: summary.Comparison) -> None:
 
 
 def pictures(figure: FigureResults) -> list[Path]:
-    """curves, iqm and comparison, each as PNG and SVG, in the figure's folder; curves over every axis asked for.
+    """Draw curves, iqm and comparison as PNG and SVG in the figure's folder, the curves over every axis of the figure.
 
     An older picture that is not drawn again is removed, because its rows no longer exist.
     """
@@ -234,79 +214,3 @@ def pictures(figure: FigureResults) -> list[Path]:
         for old in [] if drawn.get(name) else _files(figure.path / name):
             old.unlink(missing_ok=True)
     return [path for name, one in drawn.items() if one is not None for path in save(one, figure.path / name)]
-
-
-# ------------------------------------------------------------------------------------------------- the laboratory
-
-
-def _variance(place: SubFigure, data: dict[str, Series]) -> None:
-    axes = place.subplots()
-    names = {0.0: r"$\eta = 0$ (PCL)", 0.25: r"$\eta = 0.25$", 0.5: r"$\eta = 0.5$", 1.0: r"$\eta = 1$ (SBEED)"}
-    for (eta, label), colour, marker in zip(names.items(), (VERMILLION, ORANGE, SKY, BLUE), "s^Do"):
-        line, points = data[f"eta={eta:g}"], data[f"eta={eta:g}, sampled"]
-        axes.plot(line.x, line.y, color=colour)
-        axes.errorbar(
-            points.x, points.y, [points.y - points.lo, points.hi - points.y], color=colour, marker=marker, ms=5,
-            mec="white", mew=0.6, capsize=2.5, elinewidth=1.2, linestyle="none",
-        )  # fmt: skip
-        axes.plot([], [], color=colour, marker=marker, ms=5, label=label)
-    axes.set(
-        title="(a)  Only the dual removes the bias of noise",
-        xlabel="transition noise (chance that the next state is a coin flip)",
-        ylabel=r"$\Vert V - V^*_\lambda\Vert_\infty$",
-    )
-    axes.legend(loc="upper right", title="lines: exact\npoints: sampled paths", alignment="left", title_fontsize=9)
-    axes.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.12 * max(series.y.max() for series in data.values())))
-
-
-def _bias(place: SubFigure, data: dict[str, Series]) -> None:
-    axes = place.subplots()
-    bound = data["bound"]
-    mdps = [series for name, series in data.items() if name != "bound"]
-    for i, series in enumerate(mdps):
-        axes.loglog(series.x, series.y, color=BLUE, lw=1, alpha=0.55, label=None if i else f"{len(mdps)} random MDPs")
-    axes.loglog(bound.x, bound.y, color=BLACK, ls="--", label=r"bound $\lambda H^* / (1 - \gamma)$")
-    axes.set(
-        title="(b)  Smoothing costs at most its bound",
-        xlabel=r"smoothing $\lambda$ (in units of reward)",
-        ylabel=r"$\Vert V^*_\lambda - V^*\Vert_\infty$",
-        ylim=(bound.y[0] * 1e-3, bound.y[-1] * 2),
-    )
-    axes.legend(loc="lower right")
-
-
-def _baird(place: SubFigure, data: dict[str, Series]) -> None:
-    upper, lower = place.subplots(2, 1, sharex=True)
-    runs = {
-        "Q-learning": (r"semi-gradient Q-learning ($V = \max_a Q$)", VERMILLION, "-"),
-        "SBEED": ("SBEED, steps in the paper's norm", BLUE, "-"),
-        "SBEED, plain steps": ("SBEED, plain steps: slow", SKY, "--"),
-    }
-    for name, (label, colour, style) in runs.items():
-        for axes, quantity in ((upper, "weight norm"), (lower, "Bellman error")):
-            series = data[f"{name}: {quantity}"]
-            axes.semilogy(series.x, series.y, color=colour, ls=style, label=label)
-    upper.set(title="(c)  Baird's star: Q-learning diverges, SBEED converges", ylabel=r"weights $\Vert w\Vert$")
-    # One error for all three, a function of V alone.
-    lower.set(xlabel="iteration", ylabel=r"$\mathbb{E}[(T_\lambda V - V)^2]$")
-    upper.legend(loc="upper left")
-
-
-def _error(place: SubFigure, data: dict[str, Series]) -> None:
-    axes = place.subplots()
-    mean, slope = data["mean"], data["slope"]
-    mdps = [series for name, series in data.items() if name.startswith("MDP")]
-    for i, series in enumerate(mdps):
-        axes.loglog(series.x, series.y, color=GREY, lw=0.8, alpha=0.7, label=None if i else f"{len(mdps)} random MDPs")
-    reference = 0.45 * mean.y[0] * (mean.x / mean.x[0]) ** -0.5
-    axes.loglog(mean.x, reference, color=BLACK, ls="--", lw=1.2, label=r"$T^{-1/2}$")
-    half = (slope.hi[0] - slope.lo[0]) / 2
-    axes.fill_between(mean.x, mean.lo, mean.hi, color=GREEN, alpha=0.2, lw=0)
-    label = rf"mean, slope ${slope.y[0]:.3f} \pm {half:.3f}$"
-    axes.loglog(mean.x, mean.y, color=GREEN, marker="o", ms=5, mec="white", mew=0.6, label=label)
-    axes.set(
-        title=r"(d)  More data, less error: $T^{-1/2}$",
-        xlabel="length $T$ of the sample path (steps)",
-        ylabel=r"$\Vert \hat V - V^*_\lambda\Vert_\infty$",
-    )
-    axes.legend(loc="lower left")

@@ -1,28 +1,21 @@
-"""One page for all figures of a folder: charts, tables, claims, configs. It needs no network and no other file.
+"""Write one page for all figures of a folder: charts, tables, claims, configs. It needs no network and no other file.
 
-What comes from files enters only through `element`, which escapes it; the page's own rules (its Content-Security-
-Policy) forbid every script and style but the two that are written into it, and everything from elsewhere.
+Text from files enters only through `element`, which escapes it. The page's Content-Security-Policy allows the one
+script and the one style in it, and nothing from elsewhere.
 """
 
 import hashlib
-import json
-import os
-import re
 from base64 import b64encode
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
-from sbeed.reporting import summary, svg, theory_section
-from sbeed.reporting.figure_folder import RUNS
-from sbeed.reporting.figure_results import FigureResults, PanelResults, Results, RunResult
+from sbeed.reporting import runs_section, summary, svg, theory_section
+from sbeed.reporting.figure_results import FigureResults, PanelResults, Results
 from sbeed.reporting.html_tables import table, titled
 from sbeed.reporting.markup import Markup, element, joined
-from sbeed.reporting.number_format import duration, number
+from sbeed.reporting.number_format import number
 from sbeed.reporting.stats import Estimate
-from sbeed.storage.run_dir import CONFIG, METRICS
 
 PAGE = "report.html"
 _OWN = Path(__file__).parent / "page"
@@ -30,7 +23,7 @@ _ABOUT = "Charts: point at them, touch them or use the arrow keys to read their 
 
 
 def page(results: Results, at: Path, version: str) -> str:
-    """The whole document.   at: the folder that it will lie in, from which links to rows lead on"""
+    """Write the whole document.   at: the folder that it will lie in, for the links to rows"""
     style, script = ((_OWN / f"report.{kind}").read_text() for kind in ("css", "js"))
     policy = f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; base-uri 'none'"
     sections = [(f"figure-{i}", one.title, _figure(one, i, at)) for i, one in enumerate(results.figures)]
@@ -64,15 +57,7 @@ def _digest(text: str) -> str:
 
 def _figure(figure: FigureResults, i: int, at: Path) -> Markup:
     runs = {(run.id, run.seed): run for run in figure.runs}.values()  # one may be in several panels
-    done, seconds = sum(run.over for run in runs), _seconds(runs)
-    facts = {
-        "figure": figure.name,
-        "runs finished": f"{done} of {len(runs)}",
-        **figure.facts,
-        **_machines(runs),
-        "time of the runs": f"{duration(sum(seconds.values()))} together",
-        **_commands(figure, seconds.values()),
-    }
+    facts = runs_section.facts(figure, runs)
     return element(
         "section",
         element("h2", figure.title),
@@ -84,51 +69,10 @@ def _figure(figure: FigureResults, i: int, at: Path) -> Markup:
         element("p", _FINALS, class_="note"),
         *(_finals(panel, svg.styles(figure.order(panel))) for panel in figure.panels),
         *_comparisons(figure),
-        element("h3", "Runs"),
-        *(_runs(panel, figure.path, at) for panel in figure.panels),
-        element("h3", "Configs"),
-        *(_config(panel, label) for panel in figure.panels for label in panel.labels),
-        _versions(figure, runs),
+        *runs_section.details(figure, runs, at),
         class_="figure",
         id=f"figure-{i}",
     )
-
-
-def _machines(runs: Collection[RunResult]) -> dict[str, str]:
-    """The machines on which runs ended, with the number of runs and their total time; commands may use several."""
-    places = dict.fromkeys(run.machine for run in runs if run.machine)
-    words = []
-    for place in places:
-        there = [run for run in runs if run.machine == place]
-        together = [run.id for run in there if run.members > 1]
-        among = f" ({len(together)} in {_counted(len(set(together)), 'population')})" if together else ""
-        took = duration(sum(_seconds(there).values()))
-        words.append(f"{place}: {_counted(len(there), 'run')}{among}, {took}")
-    return {"machine": "; ".join(words)} if words else {}
-
-
-def _seconds(runs: Iterable[RunResult]) -> dict[str, float]:
-    """Seconds of each folder's run, so far if it is unfinished; counted once for all members of a population."""
-    found: dict[str, float] = {}
-    for run in runs:
-        found[run.id] = max(found.get(run.id, 0.0), run.whole_seconds or run.seconds or 0.0)
-    return found
-
-
-def _commands(figure: FigureResults, seconds: Collection[float]) -> dict[str, str]:
-    """The wall time of the figure's commands, unless it is too short for these runs even with all cores busy.
-
-    Runs may have been copied from elsewhere, and then the time does not cover them.
-    """
-    told = re.match(r"[1-9]\d{0,3}(?= cores)", figure.facts["machine"])
-    least = max([*seconds, sum(seconds) / int(told[0] if told else 1)])
-    if figure.seconds is None or figure.seconds < least:
-        return {}
-    return {"wall time of the commands": duration(figure.seconds)}
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _views(figure: FigureResults, i: int) -> Markup:
@@ -241,7 +185,7 @@ def _comparisons(figure: FigureResults) -> Iterable[Markup]:
         chart = svg.chart(one.profiles, styles, title=title, xlabel="score", ylabel="share of runs", **ends)
         rows = [(_keyed(label, styles), _interval(iqm)) for label, iqm in one.iqm.items()]
         scores = table("Score over all runs", ("", "interquartile mean"), rows, numbers=[1])
-        yield element("h3", f"Who beats whom: {one.title}")
+        yield element("h3", f"Comparison: {one.title}")
         yield element("p", f"{summary.SCORE.capitalize()}{_SCORES}", class_="note")
         yield element(
             "div",
@@ -263,60 +207,3 @@ def _chances(one: summary.Comparison, labels: Sequence[str]) -> Markup:
     rows = [element("tr", element("th", a, scope="row"), *(cell(a, b) for b in labels)) for a in labels]
     title = "Chance that a run of the row beats one of the column"
     return titled(title, element("table", element("thead", head), element("tbody", *rows), class_="chance"))
-
-
-# ------------------------------------------------------------------------------------------------- what was run
-
-
-def _runs(panel: PanelResults, folder: Path, at: Path) -> Markup:
-    rows = [
-        (
-            run.label,
-            run.seed,
-            f"{run.steps:,}",
-            "diverged" if run.diverged else number(run.final),
-            _took(run),
-            _links(run, folder, at),
-        )
-        for run in panel.runs
-    ]
-    columns = ("", "seed", "steps", "final return", "wall time", "files")
-    return element(
-        "details",
-        element("summary", f"{panel.name}: {len(rows)} runs"),
-        table("Rows and configs", columns, rows, range(1, 5)),
-    )
-
-
-def _took(run: RunResult) -> str:
-    """The time of a run; members of a population share one."""
-    if run.seconds is None:
-        return "–"
-    return duration(run.seconds) + (f" for {run.members} together" if run.members > 1 else "")
-
-
-def _links(run: RunResult, folder: Path, at: Path) -> Markup:
-    if not run.config:
-        return joined("not begun")
-    place = os.path.relpath(folder / RUNS / run.id, at)
-    files = [(METRICS, "rows")] * bool(run.curves) + [(CONFIG, "config")]
-    links = [element("a", words, href="./" + quote(f"{place}/{name}")) for name, words in files]
-    return joined(links[0], *(joined(", ", link) for link in links[1:]))
-
-
-def _config(panel: PanelResults, label: str) -> Markup:
-    run = next((run for run in panel.of(label) if run.config), None)
-    if run is None:
-        return joined()
-    fields = {name: value for name, value in run.config.items() if name not in ("seed", "seeds")}
-    text = "\n".join(f"{name}: {json.dumps(value, ensure_ascii=False, default=str)}" for name, value in fields.items())
-    return element("details", element("summary", f"{panel.name}, {label}"), element("pre", text, tabindex=0))
-
-
-def _versions(figure: FigureResults, runs: Collection[RunResult]) -> Markup:
-    """Package versions with which the runs ended, if recorded; else those of the last command."""
-    told = any(run.versions for run in runs)
-    counts = Counter(run.versions or "not told" for run in runs if told and run.machine)
-    last = ", ".join(f"{name} {version}" for name, version in figure.versions.items())
-    words = "; ".join(f"{versions} ({_counted(count, 'run')})" for versions, count in counts.items()) or last
-    return element("p", f"Versions: {words}.", class_="note") if words else joined()

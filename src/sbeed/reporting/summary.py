@@ -82,7 +82,7 @@ def finals(panel: PanelResults) -> dict[str, Final]:
 
 class Comparison(NamedTuple):
     title: str
-    order: Sequence[str]  # labels by whose places colours are given
+    order: Sequence[str]  # labels in the order of their colours
     profiles: Mapping[str, Series]
     iqm: Mapping[str, Estimate]
     improvement: Mapping[tuple[str, str], Estimate]  # the chance that the first beats the second

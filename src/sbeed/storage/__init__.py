@@ -1,1 +1,1 @@
-"""What lies on the disk: tensors, models, datasets, checkpoints and a run's directory. Hardly any of it needs jax."""
+"""Read and write files: tensors, models, datasets, checkpoints and a run's directory. Few modules need jax."""

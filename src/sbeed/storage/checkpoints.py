@@ -1,11 +1,11 @@
-"""Checkpoints: all that the rest of a run depends on, so that a run that was killed goes on as if it had not been.
+"""Checkpoints: all that the rest of a run depends on, so that a killed run continues as if nothing had happened.
 
 checkpoints/step_000001200/state.safetensors             everything but the replay
-                           manifest.json                 what it is, and a description of every file that it needs
+                           manifest.json                 describes the checkpoint and every file that it needs
 replay/part_000000800_000001200.safetensors              transitions 800 to 1199 of every member, which never change
 
-A checkpoint writes only the transitions that came since the one before it. Everything is written under another name, is
-on the disk and is only then renamed: what bears a right name is whole, whenever its writer was killed.
+A checkpoint writes only the transitions since the one before it. Every file is written under a temporary name, synced
+to the disk, and then renamed. So a file with its final name is whole, whenever the writer was killed.
 """
 
 import re
@@ -26,21 +26,21 @@ from sbeed.storage.tensors import MANIFEST, DamagedModel, Description
 
 SCHEMA = 2  # 1: sbeed 0.1; runs of other agents than its sbeed and pcl go on
 CHECKPOINTS, REPLAY, STATE = "checkpoints", "replay", "state.safetensors"
-KEPT = 2  # the newest; with one alone, whatever hurts it hurts the run
+KEPT = 2  # the newest; with a single one, damage to it would end the run
 
 
 class Snapshot(NamedTuple):
-    """A run between two iterations."""
+    """The state of a run between two iterations."""
 
     step: int
     about: dict[str, Any]  # plain data
     state: Any  # a pytree of arrays
-    held: int  # transitions in each member's replay; they are the run's newest
-    newest: Callable[[int], Any]  # the newest so many of them, [members, so many, ...]; until the next iteration
+    held: int  # transitions in each member's replay, the newest of the run
+    newest: Callable[[int], Any]  # n -> the newest n of them, [members, n, ...]; valid until the next iteration
 
 
 class Part(NamedTuple):
-    """A file of transitions first, ..., last - 1 of every member, counted from the run's start."""
+    """A file with transitions first, ..., last - 1 of every member, counted from the start of the run."""
 
     first: int
     last: int
@@ -52,11 +52,11 @@ class Part(NamedTuple):
 
 
 class Checkpoint:
-    """One that was written; it is checked as far as it is read, its manifest here and now."""
+    """A checkpoint on the disk. Reading it checks it: the manifest at once, each tensor file when it is read."""
 
     step: int
     about: dict[str, Any]
-    asked: bool  # it was asked for, and stays
+    asked: bool  # the user asked for it, so it is never removed
     held: int
     parts: tuple[Part, ...]
     file: Description  # of the state
@@ -77,17 +77,17 @@ class Checkpoint:
             raise DamagedModel(f"'{self.path / MANIFEST}' is not a checkpoint's ({error})") from None
 
     def state(self, like: Any) -> Any:
-        """like: a tree of the same shapes and types."""
+        """Read the state.   like: a tree of the same shapes and types"""
         return tensors.read_tensors(self.path / STATE, self.file, like)
 
     def newest(self, like: Any) -> Any:
-        """What the replays held, [members, held, ...].   like: one transition of every member, [members, ...]"""
+        """Read the replays, [members, held, ...].   like: one transition of every member, [members, ...]"""
         import jax
 
         parts = [self._read(part, like) for part in self.parts]
         if not parts:
             return jax.tree.map(lambda one: np.zeros((one.shape[0], 0, *one.shape[1:]), one.dtype), like)
-        over = self.step - self.held - self.parts[0].first  # of the oldest part, which the replay has begun to forget
+        over = self.step - self.held - self.parts[0].first  # the replay has forgotten these of the oldest part
         return jax.tree.map(lambda *rows: np.concatenate(rows, axis=1)[:, over:], *parts)
 
     def _read(self, part: Part, like: Any) -> Any:
@@ -99,7 +99,7 @@ class Checkpoint:
 
 
 def steps_of(run: Path) -> list[int]:
-    """The steps of a run's checkpoints, in order."""
+    """The steps of a run's checkpoints, ascending."""
     found = (step_of(path) for path in (Path(run) / CHECKPOINTS).glob("step_*"))
     return sorted(step for step in found if step is not None)
 
@@ -111,12 +111,12 @@ def step_of(path: Path) -> int | None:
 
 
 class Checkpoints:
-    """The checkpoints of a run that is under way. Whoever has this owns the run's directory (`lock`)."""
+    """Write the checkpoints of a run. The caller must own the run's directory (`lock`)."""
 
     def __init__(self, run: Path, resumed: int = 0, changed: bool = False):
-        """resumed: the step at which the run goes on; later checkpoints are removed, for what they hold comes again.
+        """resumed: the step from which the run continues; later checkpoints are removed, because the run repeats them.
 
-        changed: its newest transition is no more what it was at that step.
+        changed: the newest transition has changed since the checkpoint of that step.
         """
         self.run, self._changed = Path(run), changed
         for name in (CHECKPOINTS, REPLAY):
@@ -134,7 +134,10 @@ class Checkpoints:
         self._tidy()
 
     def save(self, snapshot: Snapshot, asked: bool = False) -> Path:
-        """asked: keep it for good. A number that is not finite is a FloatingPointError, and nothing is written."""
+        """Write a checkpoint; if a number is not finite, raise FloatingPointError and write nothing.
+
+        asked: never remove it
+        """
         place = place_of(self.run, snapshot.step)
         if snapshot.step in self._there:
             return place
@@ -155,7 +158,7 @@ class Checkpoints:
     def _write(self, snapshot: Snapshot, asked: bool, state: dict[str, np.ndarray], parts: list[Part]) -> None:
         place = place_of(self.run, snapshot.step)
         new = place.with_name(f".{place.name}")
-        shutil.rmtree(new, ignore_errors=True)  # of an attempt for which the disk was too full
+        shutil.rmtree(new, ignore_errors=True)  # left by an attempt that filled the disk
         new.mkdir()
         manifest = {
             "schema": SCHEMA,
@@ -172,15 +175,15 @@ class Checkpoints:
         sync(place.parent)
 
     def _known(self, snapshot: Snapshot) -> tuple[list[Part], int]:
-        """Those parts of the snapshot's replay that are there, and the first transition that is not."""
+        """The parts of the snapshot's replay that are on the disk, and the first transition that is not."""
         oldest, last = snapshot.step - snapshot.held, max(self._there, default=0)
         known = [part for part in self._there[last].parts if part.last > oldest] if self._there else []
         if self._changed:
-            known = known[:-1]  # what it held is written again, into the new part: a part never changes
+            known = known[:-1]  # a part never changes: its transitions are written again, into the new part
         return known, known[-1].last if known else oldest
 
     def _new_part(self, first: int, last: int, rows: dict[str, np.ndarray]) -> list[Part]:
-        """The part that holds what came since; none if nothing did."""
+        """Write the part with the transitions since the last checkpoint, if there are any."""
         if not rows:
             return []
         part = Part(first, last, {})
@@ -188,27 +191,27 @@ class Checkpoints:
 
     @contextmanager
     def _room_for(self, step: int, needed: int) -> Iterator[None]:
-        """What was half-written when the disk refused more goes."""
+        """Remove half-written files if the disk is full."""
         last = f"the last one is of step {max(self._there)}" if self._there else "there is none before it"
         with explained_disk_errors(f"checkpoint of step {step}", self.run, needed, f"; {last}"):
             try:
                 yield
             except OSError:
                 with suppress(OSError):
-                    if place_of(self.run, step).exists():  # by its name, but perhaps not yet on the disk
+                    if place_of(self.run, step).exists():  # renamed, but perhaps not synced
                         self._remove(place_of(self.run, step))
                     self._tidy()
                 raise
 
     def _remove(self, place: Path) -> None:
-        # Without its name first: a checkpoint is whole or not there.
+        # Renamed first: a checkpoint with its own name is whole.
         old = place.with_name(f".{place.name}")
         shutil.rmtree(old, ignore_errors=True)
         place.rename(old)
         shutil.rmtree(old)
 
     def _tidy(self) -> None:
-        """Away with parts that no checkpoint needs, and with what a killed process left half-written."""
+        """Remove parts that no checkpoint needs, and half-written files of killed processes."""
         needed = {part.name for checkpoint in self._there.values() for part in checkpoint.parts}
         for path in (self.run / REPLAY).iterdir():
             ours = re.fullmatch(r"\.?part_\d+_\d+\.safetensors", path.name) or is_leftover(path.name)
@@ -223,7 +226,7 @@ def place_of(run: Path, step: int) -> Path:
 
 
 def _covers(parts: tuple[Part, ...], step: int, held: int) -> bool:
-    """Whether the parts are the run's newest transitions, without a gap, and none more than the replay needs."""
+    """True if the parts hold the run's newest transitions without a gap, and no part is superfluous."""
     if not parts or not 0 < held <= step:
         return not parts and held == 0 <= step
     joined = all(a.last == b.first for a, b in pairwise(parts))

@@ -1,6 +1,6 @@
-"""A dataset on the disk: `data.safetensors`, a tensor for each field, and a manifest that vouches for them.
+"""Save and load datasets: `data.safetensors` with a tensor for each field, and a manifest with their hashes.
 
-What is read is checked twice: that it is what was saved, by hashes, and that it is sound, by `Dataset` itself.
+Loading checks twice: hashes tell whether the data are what was saved, and `Dataset` tells whether they are sound.
 """
 
 import json
@@ -23,12 +23,12 @@ _LONGEST_NAME = 200
 
 
 def save_dataset(path: str | Path, dataset: Dataset) -> None:
-    """Write a directory; a dataset that is there already is replaced, all at once."""
+    """Write a directory; an existing dataset there is replaced in one rename."""
     DATASET.save(Path(path), dataset.data, {"kind": DATASET.kind, **_about(dataset)})
 
 
 def load_dataset(path: str | Path) -> Dataset:
-    """A dataset that `save_dataset` wrote; a DamagedModel if it is not what was saved, a BadData if it is not sound."""
+    """Load a dataset; raise DamagedModel if it differs from what was saved, BadData if its data are not sound."""
     path = Path(path)
     manifest = DATASET.read_manifest(path)
     try:
@@ -56,7 +56,7 @@ def load_dataset(path: str | Path) -> Dataset:
 
 
 def fingerprint(dataset: Dataset) -> str:
-    """A SHA-256 of all that learning depends on: the data and the spaces."""
+    """The SHA-256 of all that learning depends on: the data and the spaces."""
     about = {key: value for key, value in _about(dataset).items() if key != "origin"}
     described = {key: tensors.describe(x) for key, x in _named(dataset).items()}
     return tensors.sha256(json.dumps({**about, "tensors": described}, sort_keys=True).encode())
@@ -77,14 +77,14 @@ def _named(dataset: Dataset) -> dict[str, np.ndarray]:
 
 
 class _Like:
-    """The shape and the type of a tensor that is still to be read."""
+    """The shape and the type of a tensor that has not been read yet."""
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype):
         self.shape, self.dtype = shape, dtype
 
 
 def read_space(data: Mapping[str, Any]) -> gymnasium_spaces.Space:
-    """A space of a file's, its sizes looked at before anything is made of them."""
+    """Read a space from a file; its sizes are checked before anything is allocated."""
     if data["kind"] == "discrete":
         n, start = data["n"], data["start"]
         if not (_is_whole(n) and 0 < n <= _MOST_SIZE and _is_whole(start) and abs(start) < 2**31 - _MOST_SIZE):
@@ -110,5 +110,5 @@ def _is_whole(value: Any) -> bool:
 
 
 def _is_bound(value: Any) -> bool:
-    """null is an infinite one."""
+    """True for a number, or for null, which stands for an infinite bound."""
     return value is None or _is_whole(value) or isinstance(value, float)

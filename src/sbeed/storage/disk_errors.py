@@ -1,4 +1,4 @@
-"""Disks that take nothing more."""
+"""Explain the errors of a disk that is full or not writable."""
 
 import errno
 import shutil
@@ -15,14 +15,14 @@ REFUSALS = (
 
 @contextmanager
 def explained_disk_errors(what: str, place: Path, needed: int | None = None, after: str = "") -> Iterator[None]:
-    """What the disk refuses to take is an OSError that says how many bytes it needs, if that is known, and are free.
+    """Turn a refusal of the disk into an OSError with the bytes that are free and, if known, needed.
 
-    after: what else there is to say.
+    what: the file or thing that is written. after: text to append to the message.
     """
     try:
         yield
     except OSError as error:
-        if error.errno not in REFUSALS:  # nor has one that was told here already
+        if error.errno not in REFUSALS:  # an error that was explained here has none
             raise
         free = shutil.disk_usage(_existing(place)).free
         told = f"{free:,} bytes are free" if needed is None else f"it takes {needed:,} bytes, {free:,} are free"
@@ -30,5 +30,5 @@ def explained_disk_errors(what: str, place: Path, needed: int | None = None, aft
 
 
 def _existing(place: Path) -> Path:
-    """It, or the nearest directory above that is there."""
+    """The path, or its nearest parent directory that exists."""
     return next(path for path in (place, *place.resolve().parents) if path.exists())

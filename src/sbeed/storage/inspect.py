@@ -1,4 +1,4 @@
-"""What a saved model, a checkpoint or a run's directory holds, told from its files alone: nothing is built of them."""
+"""Describe a run's directory, a checkpoint, a saved model or a dataset from its files, without building an agent."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,9 +15,10 @@ Findings = dict[str, Any]  # plain data; `sbeed inspect --json` prints it
 
 
 def inspect(path: Path) -> Findings:
-    """kind ("run", "checkpoint", "model" or "dataset") and what there is to know; a DamagedModel if it is none of them.
+    """Describe the files; raise DamagedModel if they are none of these.
 
-    Of every file that a manifest vouches for, `state` says "whole" or what is wrong with it.
+    `kind` is "run", "checkpoint", "model" or "dataset". For every file that a manifest describes, `state` is "whole" or
+    says what is wrong with it.
     """
     path = Path(path)
     if run_dir.is_run(path):
@@ -29,7 +30,7 @@ def inspect(path: Path) -> Findings:
 
 
 def is_whole(found: Findings) -> bool:
-    """Whether every file in it is what was saved."""
+    """True if every file is what was saved."""
     inner = [*found.get("checkpoints", ()), *found.get("models", ())]
     return (
         "damage" not in found

@@ -1,4 +1,4 @@
-"""One owner for a run's directory."""
+"""Lock a run's directory, so that it has one owner."""
 
 import fcntl
 import os
@@ -13,10 +13,9 @@ LOCK = "lock"
 
 @contextmanager
 def locked(run: Path) -> Iterator[None]:
-    """The directory is this process's until the block ends; a BlockingIOError at once if it is another's.
+    """Own the directory until the block ends; raise BlockingIOError at once if another process owns it.
 
-    The kernel holds the lock and lets go of it when its owner ends, by whatever death. The file stays; only with its
-    directory does it go.
+    The kernel holds the lock and releases it when the owner ends, kill -9 included. The lock file stays.
     """
     path = Path(run) / LOCK
     check_replaceable(path)
@@ -27,7 +26,7 @@ def locked(run: Path) -> Iterator[None]:
         except BlockingIOError:
             owner = file.read(20).decode(errors="replace").strip() or "unknown"
             raise BlockingIOError(f"'{run}' is in use by another process ({owner})") from None
-        # Its owner may have removed the directory after we opened the file: of what bears the name now we have nothing.
+        # The owner may have removed the directory after the file was opened: then another file has this name now.
         if not path.exists() or not os.path.samestat(path.stat(), os.fstat(handle)):
             raise BlockingIOError(f"'{run}' was just now removed by another process")
         file.truncate(0)

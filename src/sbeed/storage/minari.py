@@ -1,9 +1,9 @@
-"""Minari's datasets, read and written without Minari: what a file names is never imported, made or run.
+"""Read and write Minari's datasets without Minari, so that nothing that a file names is imported, created or run.
 
-A Minari dataset's `metadata.json` can name an environment and the code that makes it, and Minari makes it, to ask for
-the spaces if they are not in the file. Here spaces must be in the file, are plain data of a closed list of kinds, and
-the environment's specification is not even read. Of HDF5 only plain numbers in the file itself are read: no links to
-other files, no virtual or external data, no filters but the common ones, no more bytes than a cap.
+The `metadata.json` of a Minari dataset can name an environment and the code that makes it. Minari makes it to learn the
+spaces if they are not in the file. Here the spaces must be in the file, as plain data of a closed list of kinds, and
+the environment's specification is not read. Of HDF5 only plain numbers inside the file are read: no links to other
+files, no virtual or external data, only the common filters, and no more bytes than a cap.
 """
 
 import json
@@ -32,7 +32,7 @@ _VERSION = "0.5.3"  # of Minari, whose layout this is
 
 
 def read(path: Path) -> Dataset:
-    """The dataset in Minari's directory, or in the `data` inside it; a DamagedModel or BadData in one line."""
+    """Read a dataset from Minari's directory or the `data` inside it; damage is a one-line DamagedModel or BadData."""
     place = Path(path) / DATA if (Path(path) / DATA).is_dir() else Path(path)
     for one in (place, place / METADATA, place / NUMBERS):
         if one.is_symlink():
@@ -52,7 +52,7 @@ def read(path: Path) -> Dataset:
 
 
 def write(path: Path, dataset: Dataset) -> None:
-    """A directory as Minari keeps it: at its `dataset_id` below the root of all, `minari.load_dataset` finds it."""
+    """Write Minari's directory; `minari.load_dataset` finds it if it lies at its `dataset_id` below Minari's root."""
     import h5py
 
     starts, ends = dataset.starts, np.append(dataset.starts[1:], len(dataset))
@@ -81,7 +81,7 @@ def write(path: Path, dataset: Dataset) -> None:
 
 
 def _columns(path: Path, episodes: int, steps: int) -> dict[str, np.ndarray]:
-    """The fields of a Transition, episode after episode."""
+    """Read the fields of a Transition, one episode after the other."""
     import h5py
 
     parts: list[dict[str, np.ndarray]] = []
@@ -100,7 +100,7 @@ def _columns(path: Path, episodes: int, steps: int) -> dict[str, np.ndarray]:
                 raise ValueError(f"episode {i}: there are more steps than the {steps} that the metadata promise")
             terminated = np.asarray(found["terminations"], bool)
             last = terminated | np.asarray(found["truncations"], bool)
-            last[-1] = True  # an episode that was cut off without saying so
+            last[-1] = True  # an episode that was cut off without a mark
             observations = found["observations"]
             parts.append(
                 {
@@ -114,7 +114,7 @@ def _columns(path: Path, episodes: int, steps: int) -> dict[str, np.ndarray]:
 
 
 def _numbers(h5py: Any, group: Any, key: str, most: int, episode: int) -> np.ndarray:
-    """A field of an episode, of which everything is asked before anything is read."""
+    """Read a field of an episode, after its kind, filters and shape have been checked."""
     where = f"episode {episode}: {key}"
     found = _member(h5py, group, key, h5py.Dataset)
     if found.is_virtual or found.external:
@@ -130,7 +130,7 @@ def _numbers(h5py: Any, group: Any, key: str, most: int, episode: int) -> np.nda
 
 
 def _member(h5py: Any, group: Any, name: str, kind: type) -> Any:
-    """What bears that name in the file itself."""
+    """The member of that name and kind, if it is in the file itself."""
     if not isinstance(group.get(name, getlink=True), h5py.HardLink):
         raise ValueError(f"{name} is missing, or a link that may lead anywhere")
     found = group[name]
@@ -152,7 +152,7 @@ def _space(about: Any, key: str) -> spaces.Space:
 
 
 def _told(space: spaces.Space) -> dict[str, Any]:
-    """As Minari writes it."""
+    """The space as Minari writes it."""
     if isinstance(space, spaces.Discrete):
         return {"type": "Discrete", "dtype": "int64", "start": int(space.start), "n": int(space.n)}
     assert isinstance(space, spaces.Box)

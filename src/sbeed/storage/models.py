@@ -1,4 +1,4 @@
-"""Saved models: an agent's state, its config, and all that it must know of its environment."""
+"""Save and load models: an agent's state, its config, and the description of its environment."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -18,7 +18,7 @@ from sbeed.types import EnvSpec
 
 
 class ModelCard(NamedTuple):
-    """What a saved model's manifest says of it."""
+    """The description of a saved model in its manifest."""
 
     agent: str
     task: Task
@@ -29,7 +29,7 @@ class ModelCard(NamedTuple):
 
 
 def save_model(path: Path, card: ModelCard, state: Any) -> None:
-    """Write a directory; a model that is there already is replaced, all at once."""
+    """Write a directory; an existing model there is replaced in one rename."""
     agent, task, preset, config, seed, steps = card
     env = {
         **{"name": task.name, "noise": task.noise, "spec": asdict(task.spec)},
@@ -41,7 +41,7 @@ def save_model(path: Path, card: ModelCard, state: Any) -> None:
 
 
 def load_model(path: Path) -> tuple[ModelCard, Any]:
-    """A saved model and its state, with numpy arrays; a DamagedModel if it is not what was saved."""
+    """Load a model and its state, as numpy arrays; raise DamagedModel if it differs from what was saved."""
     manifest = MODEL.read_manifest(path)
     card = _read_card(path, manifest)
     like = jax.eval_shape(lambda key: find(card.agent).init(card.config, card.task.spec, key), jax.random.key(0))
@@ -49,7 +49,7 @@ def load_model(path: Path) -> tuple[ModelCard, Any]:
 
 
 def _read_card(path: Path, manifest: dict[str, Any]) -> ModelCard:
-    """What the manifest says, checked: an agent that we know, a config that it accepts, spaces that fit."""
+    """Read and check the manifest: the agent is known, it accepts the config, and the spaces fit."""
     if manifest["schema"] == 1 and manifest.get("agent") in FORMER_AGENTS:
         raise DamagedModel(f"'{path}' was trained by {FORMER}")
     try:

@@ -1,12 +1,12 @@
-"""A run's directory: what was asked for, what was measured, where it stands, and the models it ended with.
+"""A run's directory: its settings, rows, checkpoints and final models.
 
 config.yaml            every setting, a file that `sbeed train --config` reads
 metrics.jsonl          one row per seed and evaluation
 tensorboard/seed_0/    the same numbers as TensorBoard events
-checkpoints/, replay/  where the run stood (`checkpoints`)
+checkpoints/, replay/  the states to resume from (`checkpoints`)
 curve.png              the learning curve
 model/                 the final parameters; with several seeds seed_0/, seed_1/, ...
-lock                   says whose the directory is (`lock`)
+lock                   names the process that owns the directory (`lock`)
 """
 
 import io
@@ -38,7 +38,7 @@ _LARGEST_METRICS = 2**30  # bytes
 
 
 def check_free(path: Path) -> None:
-    """A FileExistsError where something is already: a run never mixes with another's files."""
+    """Raise FileExistsError if the path is in use: the files of two runs never mix."""
     path = Path(path)
     # A process that was killed before the run had begun leaves these.
     left = lambda name: name in (LOCK, f".{CONFIG}") or is_leftover(name)
@@ -47,7 +47,7 @@ def check_free(path: Path) -> None:
 
 
 def check_run(path: Path) -> None:
-    """A FileNotFoundError where no run's directory is."""
+    """Raise FileNotFoundError if the path is not a run's directory."""
     if not is_run(path):
         why = "it has no " + CONFIG if Path(path).exists() else "it does not exist"
         raise FileNotFoundError(f"'{path}' is not a run's directory: {why}")
@@ -58,25 +58,25 @@ def is_run(path: Path) -> bool:
 
 
 class RunDir:
-    """The directory of a run, ours alone. A new run that fails before it has anything to show leaves nothing behind.
+    """Own the directory of a run. A new run that fails before its first row or checkpoint leaves nothing behind.
 
-    resume: a run that is there goes on, instead of being in the way.
+    resume: accept a directory that holds a run, to continue it.
     """
 
-    goes_on: bool  # else there is no run yet
+    goes_on: bool  # the directory holds a run already
 
     def __init__(self, path: Path, *, resume: bool = False):
         self.path, self._resume = Path(path), resume
-        self._shows = False  # anything
+        self._shows = False  # there is a row or a checkpoint
 
     def __enter__(self) -> Self:
-        self._check()  # before anything is left in a directory of somebody else's
+        self._check()  # before a lock file is left in a directory that is not a run's
         self._was_there = self.path.exists()
         with ExitStack() as undo:
             with explained_disk_errors(LOCK, self.path, len(str(os.getpid()))):
                 self.path.mkdir(parents=True, exist_ok=True)
                 undo.enter_context(locked(self.path))
-            self._check()  # again: who had the lock before us may have begun a run
+            self._check()  # again: the last owner of the lock may have begun a run
             self.goes_on = is_run(self.path)
             undo.push(self._discard)
             self._open = undo.pop_all()
@@ -93,13 +93,13 @@ class RunDir:
                 raise FileExistsError(f"'{path}' is not a plain file")
 
     def begin(self, settings: Mapping[str, Any]) -> None:
-        """Makes it a new run's."""
+        """Write the settings, which makes the directory a run's."""
         content = yaml.safe_dump(dict(settings), sort_keys=False).encode()
         with explained_disk_errors(CONFIG, self.path, len(content)):
             write_file(self.path / CONFIG, content)
 
     def open(self, seeds: Sequence[int], *, step: int = 0, rows: int = 0) -> None:
-        """Where the run goes on, all that came after `step`, when its rows had so many bytes, has not happened."""
+        """Open the files of rows. A run that continues loses rows beyond `rows` bytes, and events from `step` on."""
         self._seeds = seeds
         self._metrics = self._open.enter_context(open_to_append(self.path / METRICS))
         self._metrics.truncate(rows)
@@ -114,7 +114,7 @@ class RunDir:
                     self._events[row["seed"]].write(row)
 
     def append(self, rows: Iterable[Row]) -> None:
-        """Rows that hold `seed` and `step`; each is on its line, whole, when this returns."""
+        """Write rows, which need `seed` and `step`; each is a whole line of the file when this returns."""
         for row in rows:
             line = json.dumps(_without_nan(row), allow_nan=False) + "\n"
             with explained_disk_errors("row", self.path, len(line)):
@@ -124,16 +124,16 @@ class RunDir:
             self._events[row["seed"]].write(row)
 
     def keep(self) -> None:
-        """There is something to show: what was done is not thrown away."""
+        """Keep the directory even if the run fails from here on."""
         self._shows = True
 
     @property
     def stays(self) -> bool:
-        """Whatever comes."""
+        """True if the directory is kept even if the run fails."""
         return self.goes_on or self._shows
 
     def bytes_of_rows(self) -> int:
-        """Of those there are, when none of them can be lost any more."""
+        """The size of metrics.jsonl, after it was synced to the disk."""
         path = self.path / METRICS
         if not path.exists():
             return 0
@@ -144,16 +144,16 @@ class RunDir:
             return size
 
     def model(self, seed: int) -> Path:
-        """Where the model of that seed goes."""
+        """The place of the model of that seed."""
         return model_of(self.path, self._seeds, seed)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            self._open.__exit__(kind, error, trace)  # of which all happens, whatever one part says of a full disk
+            self._open.__exit__(kind, error, trace)  # closes every file, even if one fails on a full disk
         except OSError:
-            if not isinstance(error, OSError):  # else what came first says more
+            if not isinstance(error, OSError):  # otherwise the first error says more
                 raise
 
     def _discard(
@@ -164,29 +164,29 @@ class RunDir:
         place = self.path.resolve()
         old = beside(place, "old")
         with suppress(OSError):
-            place.rename(old)  # all at once: somebody may be waiting to begin a run of that name
+            place.rename(old)  # in one step: another process may wait to begin a run of that name
             shutil.rmtree(old)
             if self._was_there:
                 place.mkdir()
 
 
 class _Events:
-    """A file of TensorBoard's. Not by SummaryWriter, whose thread dies of a full disk and leaves us waiting for it."""
+    """A file of TensorBoard events. SummaryWriter is not used: on a full disk its thread dies and its caller hangs."""
 
     def __init__(self, directory: Path):
-        from tensorboardX.event_file_writer import EventsWriter  # half a second that only a training run spends
+        from tensorboardX.event_file_writer import EventsWriter  # takes half a second, so only training imports it
 
         self._directory = directory
         with explained_disk_errors("events", directory):
             directory.mkdir(parents=True, exist_ok=True)
-            number = len(list(directory.iterdir()))  # by which those of one second are in order
+            number = len(list(directory.iterdir()))  # orders files of the same second
             self._writer = EventsWriter(str(directory / "events"), f".{number}.{secrets.token_hex(4)}")
 
     def close(self) -> None:
         self._writer.close()
 
     def restart(self, step: int) -> None:
-        """TensorBoard drops what the files before this one say of that step and of later ones."""
+        """Tell TensorBoard to drop the events of earlier files from that step on."""
         from tensorboardX.proto.event_pb2 import Event, SessionLog
 
         self._write(Event(wall_time=time.time(), step=step, session_log=SessionLog(status=SessionLog.START)))
@@ -201,21 +201,20 @@ class _Events:
         self._write(event)
 
     def _write(self, event: Any) -> None:
-        with explained_disk_errors(
-            "event", self._directory, event.ByteSize() + 16
-        ):  # its length and two check sums are written too
+        needed = event.ByteSize() + 16  # with its length and two checksums
+        with explained_disk_errors("event", self._directory, needed):
             self._writer.write_event(event)
             self._writer.flush()
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The rows of a run's directory, also of one that is still being written: a line without its end is left out."""
+    """Read the rows of a run's directory, finished or not; a last line without its end is left out."""
     file = Path(path) / METRICS
     return parse_rows(io.StringIO(_text(file, _LARGEST_METRICS)), file)
 
 
 def parse_rows(lines: Iterable[str], path: Path) -> list[Row]:
-    """path: where they are from, for a complaint."""
+    """Parse lines to rows.   path: the file they are from, for the error message"""
     try:
         rows = [json.loads(line) for line in lines if line.endswith("\n")]
     except (ValueError, RecursionError) as error:
@@ -226,7 +225,7 @@ def parse_rows(lines: Iterable[str], path: Path) -> list[Row]:
 
 
 class _WithoutAliases(yaml.SafeLoader):
-    """A line of YAML that refers to others can stand for gigabytes."""
+    """Refuse YAML aliases: a short line that refers to others can expand to gigabytes."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
@@ -235,7 +234,7 @@ class _WithoutAliases(yaml.SafeLoader):
 
 
 def _text(path: Path, most: int) -> str:
-    """Of a file of ours: whoever gave us the directory may have put a link or a pipe there."""
+    """Read a file of the directory; links and pipes are refused, because the directory may come from anywhere."""
     try:
         return read_safely(path, most).decode()
     except ValueError as error:
@@ -243,12 +242,12 @@ def _text(path: Path, most: int) -> str:
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """The keys and values of a YAML or JSON file of ours, as plain data: no tag of YAML's can run anything."""
+    """Read a YAML or JSON file of a run as plain data; no YAML tag can run code."""
     return parse_config(_text(Path(path), 4 * _LARGEST_CONFIG), path)
 
 
 def read_named_config(path: Path) -> dict[str, Any]:
-    """The same of a file that its user names, who may name a link or a pipe."""
+    """Read a settings file that the user names, which may be a link or a pipe."""
     with Path(path).open() as file:
         try:
             text = file.read(_LARGEST_CONFIG + 1)
@@ -258,7 +257,7 @@ def read_named_config(path: Path) -> dict[str, Any]:
 
 
 def parse_config(text: str, path: Path) -> dict[str, Any]:
-    """path: where it is from, for a complaint."""
+    """Parse settings.   path: the file they are from, for the error message"""
     if len(text) > _LARGEST_CONFIG:
         raise ValueError(f"'{path}' is too long for a file of settings")
     try:
@@ -271,12 +270,12 @@ def parse_config(text: str, path: Path) -> dict[str, Any]:
 
 
 def model_of(path: Path, seeds: Sequence[int], seed: int) -> Path:
-    """Where the model of one of those seeds lies."""
+    """The place of the model of one of those seeds."""
     return Path(path) / (MODEL if len(seeds) == 1 else f"seed_{seed}")
 
 
 def saved_models(path: Path) -> list[Path]:
-    """The saved models of a run's directory, in the order of their seeds; a saved model stands for itself."""
+    """The saved models of a run's directory, ordered by seed; for a saved model, that model alone."""
     path = Path(path)
     several = sorted(path.glob("seed_*"), key=lambda found: (len(found.name), found.name))
     found = [place for place in (path, path / MODEL, *several) if (place / "manifest.json").is_file()]
@@ -286,7 +285,7 @@ def saved_models(path: Path) -> list[Path]:
 
 
 def _without_nan(row: Row) -> Row:
-    """JSON has no NaN: the return before the first episode ends is null."""
+    """Replace NaN by null, which JSON has; the return before the first episode ends is NaN."""
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row.items()
     }

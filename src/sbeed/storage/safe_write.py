@@ -1,7 +1,6 @@
-"""The one way in which a file is written: whole, under a name that nobody knows beforehand, and only then by its own.
+"""Write files whole: under a random temporary name, synced to the disk, then renamed. All files are written this way.
 
-What bears the name already is replaced if it is a plain file. A link would lead anywhere, a pipe would never end, and a
-device is no file: they are refused, and nothing is written.
+An existing plain file is replaced. Links, pipes and devices are refused, and nothing is written.
 """
 
 import os
@@ -18,11 +17,11 @@ _LEFT = re.compile(r"(?P<stem>\..+)\.(?:new|old)-(?P<pid>\d{1,9})(?P<token>-[0-9
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """On the disk when this returns, or not there at all."""
+    """Write a file; it is on the disk when this returns, and on failure the old file stays."""
     check_replaceable(path)
     new = beside(path)
     try:
-        with new.open("xb") as file:  # fails on whatever bears the name, a link too
+        with new.open("xb") as file:  # fails if anything has that name, a link too
             file.write(content)
             _put(file, new, path)
     finally:
@@ -31,7 +30,7 @@ def write_file(path: Path, content: bytes) -> None:
 
 @contextmanager
 def new_file(path: Path) -> Iterator[Path]:
-    """For what others write: a new file beside that place, which takes it when the block ends."""
+    """Yield a temporary file for others to write; it takes the name `path` when the block ends."""
     check_replaceable(path)
     new = beside(path)
     new.open("xb").close()
@@ -52,7 +51,7 @@ def _put(file: BinaryIO, new: Path, path: Path) -> None:
 
 @contextmanager
 def open_to_append(path: Path) -> Iterator[BinaryIO]:
-    """A plain file at its end, made if it is not there."""
+    """Open a plain file to append to it; create it if it is missing."""
     check_replaceable(path)
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
     with os.fdopen(handle, "ab") as file:
@@ -61,7 +60,7 @@ def open_to_append(path: Path) -> Iterator[BinaryIO]:
 
 
 def check_replaceable(path: Path) -> None:
-    """A FileExistsError where something stands that is no plain file."""
+    """Raise FileExistsError if the path is anything but a plain file or free."""
     with suppress(FileNotFoundError):
         _check_plain(path, path.lstat().st_mode)
 
@@ -74,7 +73,7 @@ def _check_plain(path: Path, mode: int) -> None:
 
 
 def sync(directory: Path) -> None:
-    """A rename or a new name is on the disk only once its directory is."""
+    """Sync a directory: only then are renames and new names in it on the disk."""
     handle = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -82,29 +81,29 @@ def sync(directory: Path) -> None:
         os.close(handle)
 
 
-# ------------------------------------------------------------------------------------------------- names for a while
+# ------------------------------------------------------------------------------------------------- temporary names
 
 
 def beside(path: Path, word: str = "new") -> Path:
-    """A name in the same directory, of the same suffix, that says by which process it was given.   word: new or old"""
+    """A temporary name in the same directory, with the same suffix and this process's id.   word: new or old"""
     token = f"{word}-{os.getpid()}-{secrets.token_hex(8)}"
     return path.with_name(f".{path.stem[-150:]}.{token}{path.suffix}")
 
 
 def is_leftover(name: str) -> bool:
-    """Whether it is a name that `beside` gives."""
+    """True for a name that `beside` gives."""
     return _LEFT.fullmatch(name) is not None
 
 
 def sweep(directory: Path) -> None:
-    """Away with what killed processes left half-written. Only for the owner of the directory: nobody else writes."""
+    """Remove half-written files of killed processes. Only the owner of the directory may call this."""
     for path in directory.iterdir():
         if is_leftover(path.name):
             remove(path)
 
 
 def sweep_beside(path: Path) -> None:
-    """Away with what processes that are no more left of that file or directory, which has no owner."""
+    """Remove the leftovers beside that file or directory, which has no owner, of processes that have ended."""
     for found in path.parent.glob(".*"):
         match = _LEFT.fullmatch(found.name)
         if match and (match["stem"], match["suffix"] or "") == (f".{path.stem[-150:]}", path.suffix):
@@ -114,7 +113,7 @@ def sweep_beside(path: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """A file, or a directory with all that is in it; of a link the link alone."""
+    """Remove a file, or a directory with its content; of a link only the link."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:

@@ -1,6 +1,6 @@
-"""A folder of named tensors and a manifest that vouches for them: what a saved model and a dataset are on the disk.
+"""A folder of named tensors and a manifest with their hashes: the format of saved models and datasets.
 
-The tensors' file holds one tensor for each leaf of a state; `manifest.json` says what the folder is and describes it.
+The tensor file holds one tensor for each leaf of a state; `manifest.json` describes the folder and its files.
 """
 
 import shutil
@@ -18,18 +18,17 @@ from sbeed.storage.tensors import MANIFEST, DamagedModel
 
 @dataclass(frozen=True)
 class TensorFolder:
-    """One kind of such folders."""
+    """One kind of tensor folder."""
 
-    kind: str  # for a complaint: "saved model"
-    file: str  # with the tensors
-    schema: int  # of the manifest, as it is written
-    oldest: int  # schema that is still read
+    kind: str  # for error messages: "saved model"
+    file: str  # name of the tensor file
+    schema: int  # schema of the manifest that is written
+    oldest: int  # oldest schema that is still read
 
     def save(self, directory: Path, state: Any, about: Mapping[str, Any]) -> None:
-        """Write a pytree of arrays and what is to be known `about` it; a folder of this kind is replaced.
+        """Write a pytree of arrays and its description `about`; an existing folder of this kind is replaced.
 
-        All of it is written under another name and on the disk before it takes its place: at no time does half a
-        folder stand there.
+        The folder is written under a temporary name, synced to the disk and renamed, so that it is never half there.
         """
         named = tensors.named_tensors(state)
         room = explained_disk_errors(self.kind.split()[-1], directory, sum(tensor.nbytes for tensor in named.values()))
@@ -40,19 +39,19 @@ class TensorFolder:
             tensors.write_manifest(new, {**about, "file": file, "tensors": described["tensors"]})
 
     def read_manifest(self, directory: Path) -> dict[str, Any]:
-        """What `save` was told about the state, and what it added."""
+        """Read what `save` wrote about the state."""
         return tensors.read_manifest(directory, self.schema, self.kind, oldest=self.oldest)
 
     def load(self, directory: Path, like: Any, manifest: Mapping[str, Any] | None = None) -> Any:
-        """The saved state, with numpy arrays in the places of `like`'s leaves, which need only `shape` and `dtype`.
+        """Load the state: `like` with numpy arrays as leaves; the leaves of `like` need only `shape` and `dtype`.
 
-        manifest: if it has been read already.
+        manifest: the manifest, if it has been read already
         """
         found = manifest if manifest is not None else self.read_manifest(directory)
         return tensors.read_tensors(Path(directory) / self.file, self.description(directory, found), like)
 
     def description(self, directory: Path, manifest: Mapping[str, Any]) -> tensors.Description:
-        """What the manifest says of the tensors' file."""
+        """The manifest's description of the tensor file."""
         try:
             return {**manifest["file"], "tensors": manifest["tensors"]}
         except (KeyError, TypeError):
@@ -65,9 +64,9 @@ DATASET = TensorFolder("dataset", "data.safetensors", schema=1, oldest=1)
 
 @contextmanager
 def replacing(directory: Path, ours: set[str], kind: str) -> Iterator[Path]:
-    """A new directory that takes that place when the block ends, if nothing but files of `ours` is there already.
+    """Yield a temporary directory that replaces `directory` when the block ends.
 
-    kind: what they make up, for a complaint: "a saved model".
+    A directory with files other than `ours` is not replaced. kind: for the error message: "a saved model"
     """
     directory = Path(directory).resolve()
     if directory.exists() and not (directory.is_dir() and {path.name for path in directory.iterdir()} <= ours):

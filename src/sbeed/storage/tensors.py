@@ -1,9 +1,8 @@
-"""Named tensors on the disk, each vouched for. Nothing that is read is ever unpickled.
+"""Write and read named tensors with hashes. Nothing is ever unpickled.
 
-A tensor's name is the path that leads to its leaf ("pi/net/weights/0"), so that fields may be reordered without V and
-rho changing places. What is written is described by the file's size and SHA-256, and of each tensor the type, the shape
-and the SHA-256: no tensor format notices a flipped bit by itself. jax is imported where trees are taken apart: to look
-at what is on the disk takes none.
+The name of a tensor is the path to its leaf ("pi/net/weights/0"), so that reordered fields cannot swap V and rho. A
+manifest records the size and SHA-256 of the file, and the type, shape and SHA-256 of each tensor, because no tensor
+format notices a flipped bit. jax is imported only where trees are taken apart; looking at files needs no jax.
 """
 
 import hashlib
@@ -37,11 +36,11 @@ Description = dict[str, Any]  # of a file: bytes, sha256, and {name: {dtype, sha
 
 
 class DamagedModel(ValueError):  # noqa: N818  reads as what it says
-    """A saved model or checkpoint that cannot be used; the message is one line and names the file."""
+    """Raised for a saved model or checkpoint that cannot be used; the message is one line and names the file."""
 
 
 def named_tensors(state: Any) -> dict[str, np.ndarray]:
-    """Every leaf of a pytree of arrays under the path that leads to it, e.g. "pi/net/weights/0"."""
+    """The leaves of a pytree of arrays, named by their paths, such as "pi/net/weights/0"."""
     from jax.tree_util import tree_flatten_with_path
 
     leaves, _ = tree_flatten_with_path(state)
@@ -59,7 +58,7 @@ def _name(place: Any) -> str:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, np.ndarray]) -> Description:
-    """On the disk when this returns; what it returns is what `read_tensors` wants to be told."""
+    """Write a tensor file and sync it; returns the description that `read_tensors` needs."""
     content = tensor_bytes(dict(tensors))
     write_file(path, content)
     described = {name: describe(tensor) for name, tensor in tensors.items()}
@@ -67,7 +66,7 @@ def write_tensors(path: Path, tensors: Mapping[str, np.ndarray]) -> Description:
 
 
 def write_manifest(directory: Path, manifest: Mapping[str, Any]) -> None:
-    """Sealed: with the SHA-256 of all that it says."""
+    """Write a manifest with a seal: the SHA-256 of its content."""
     write_file(directory / MANIFEST, _manifest_bytes({**manifest, SEAL: seal(manifest)}))
 
 
@@ -80,7 +79,7 @@ def _manifest_bytes(manifest: Mapping[str, Any]) -> bytes:
 
 
 def versions() -> dict[str, str | None]:
-    """Of the packages on which the meaning of a file may depend."""
+    """The versions of the packages on which the meaning of a file may depend."""
     return {package: _version(package) for package in _PACKAGES}
 
 
@@ -93,8 +92,8 @@ def _version(package: str) -> str | None:
 
 
 def describe(tensor: np.ndarray) -> dict[str, Any]:
-    """Its type, shape and SHA-256."""
-    # Seen as bytes, which costs no copy.
+    """The type, shape and SHA-256 of a tensor."""
+    # A view as bytes, without a copy.
     digest = sha256(tensor.reshape(-1).view(np.uint8).data)
     return {"dtype": str(tensor.dtype), "shape": list(tensor.shape), "sha256": digest}
 
@@ -109,10 +108,10 @@ def sha256(content: bytes | memoryview) -> str:
 def read_manifest(
     directory: Path, schema: int, kind: str, *, oldest: int | None = None, sealed: bool = False
 ) -> dict[str, Any]:
-    """What `write_manifest` was told; a DamagedModel unless it is that, byte for byte.
+    """Read what `write_manifest` wrote; raise DamagedModel if a byte differs.
 
-    kind: what the directory should be, for a complaint: "saved model". oldest: schema that is still read, if not this
-    one alone. sealed: else those from before there were seals are read too, and nothing vouches for them.
+    kind: for error messages: "saved model". oldest: oldest schema to read, by default `schema`. sealed: refuse older
+    manifests without a seal, which cannot be checked.
     """
     path = Path(directory) / MANIFEST
     try:
@@ -146,9 +145,9 @@ def _is_as_written(manifest: Mapping[str, Any], content: bytes) -> bool:
 
 
 def read_tensors(path: Path, described: Description, like: Any) -> Any:
-    """The tensors of a file, numpy arrays in the places of `like`'s leaves, of which `shape` and `dtype` are asked.
+    """Read a tensor file: `like` with numpy arrays as leaves; the leaves of `like` need only `shape` and `dtype`.
 
-    Names, types, shapes and sizes are checked before anything is read, hashes before anything is used.
+    Names, types, shapes and sizes are checked before the file is read, hashes before the tensors are used.
     """
     from jax.tree_util import tree_flatten_with_path, tree_unflatten
 
@@ -185,7 +184,7 @@ def read_tensors(path: Path, described: Description, like: Any) -> Any:
 
 
 def bytes_of(kind: Mapping[str, Any]) -> int:
-    """What a tensor takes that a manifest describes; a ValueError if it is none that could be ours."""
+    """The size of a tensor that a manifest describes; raise ValueError if sbeed cannot have written it."""
     dtype, shape = kind["dtype"], kind["shape"]
     if not (isinstance(dtype, str) and dtype in _DTYPES):
         raise ValueError(f"{dtype!r:.50} is no type of a tensor")
@@ -197,7 +196,7 @@ def bytes_of(kind: Mapping[str, Any]) -> int:
 
 
 def state_of_file(path: Path, described: Description) -> str:
-    """ "whole", or what is wrong with the file, which is read piece by piece."""
+    """Compare a file with its description, without loading it whole; returns "whole" or what is wrong."""
     try:
         with open_safely(path) as file:
             size = os.fstat(file.fileno()).st_size

@@ -31,13 +31,13 @@ class Members:
         self._threads = [ThreadPoolExecutor(1) for _ in range(launching)]
 
     def hold(self, trees: Sequence[Any]) -> Held:
-        """One tree for each member, on the device."""
+        """Put the trees on the device, one for each member."""
         if self.together:
             return jax.tree.map(_stack, *trees)
         return [jax.tree.map(jnp.asarray, tree) for tree in trees]
 
     def fetch(self, held: Held) -> list[Any]:
-        """Each member's tree with numpy arrays."""
+        """Get each member's tree, with numpy arrays."""
         if not self.together:
             return jax.device_get(held)
         stacked = jax.device_get(held)
@@ -51,7 +51,7 @@ class Members:
         donate: tuple[int, ...] = (),
         static: Mapping[str, Hashable] | None = None,
     ) -> Any:
-        """program(*trees of one member, *shared, **static) for all members: a tree is Held, a tuple of trees a tuple.
+        """Call program(*trees of one member, *shared, **static) for all members; it returns a tree or a tuple of trees.
 
         There is one compilation per program, static arguments and shapes. donate: which of `held` give their memory to
         the result.

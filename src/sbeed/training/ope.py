@@ -18,8 +18,9 @@ import numpy as np
 from sbeed.agents.shared.policies import cloned, make_policy
 from sbeed.agents.shared.steps import follow, optimizer, stepped
 from sbeed.data.dataset import Dataset
+from sbeed.models.distributions import Finite
 from sbeed.models.nets import MLP
-from sbeed.models.policies import Finite, Policy
+from sbeed.models.policies import Policy
 from sbeed.types import Array, EnvSpec, Key, Scalar, Transition
 
 HIDDEN, BATCH = (64, 64), 256

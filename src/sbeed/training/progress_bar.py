@@ -24,8 +24,8 @@ def progress_bar(trainer: "Trainer", steps: int) -> Iterator[Callable[[], None]]
         TimeRemainingColumn(),
     )
     first, began, console = trainer.step, time.perf_counter(), Console(stderr=True)
-    nobody_looks = not (console.is_terminal or console.is_jupyter)
-    with Progress(*columns, console=console, transient=True, disable=nobody_looks) as bar:
+    hidden = not (console.is_terminal or console.is_jupyter)
+    with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
         task = bar.add_task("starting", total=steps)
 
         def show() -> None:

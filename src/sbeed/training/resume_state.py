@@ -50,7 +50,8 @@ def read_counters(found: Any, members: int) -> Counters:
         for values in counters.metrics.values():
             _require(all(isinstance(one, float | int | None) for one in values), f"{values!r} are no numbers")
         for member, (step, name) in counters.lost.items():
-            _require(0 <= int(member) < members and _is_count(step) and isinstance(name, str), "who is lost is unclear")
+            told = 0 <= int(member) < members and _is_count(step) and isinstance(name, str)
+            _require(told, "a lost member is not named")
         return counters
 
 

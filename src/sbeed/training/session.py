@@ -1,16 +1,14 @@
-"""A run with a directory of its own: begun, stopped by whatever, gone on with, and finished."""
+"""Record a run in its directory, and resume it there after any interruption."""
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sbeed.agents.configs import check_names
-from sbeed.agents.knobs import plain_fields, whole_number, with_fields
+from sbeed.agents.knobs import whole_number
 from sbeed.envs.base import EnvironmentFault
 from sbeed.envs.task import Task, check_imports_nothing, read_task
 from sbeed.storage import run_dir
@@ -26,16 +24,17 @@ from sbeed.training.interrupt import interruptible
 from sbeed.training.loop import OnProgress, ignore, run_loop
 from sbeed.training.progress_bar import progress_bar as show_progress
 from sbeed.training.run import RunSpec, make_trainer
+from sbeed.training.run_settings import check_settings, read_settings, settings_of
 from sbeed.training.trainer import Trainer
 
 
 class Past(NamedTuple):
-    """What there was of a run until its checkpoint, beside where its trainer stood."""
+    """The history of a run up to a checkpoint, saved in it beside the trainer's state."""
 
     first: int = 0  # the trainer's step when the run began
-    rows: int = 0  # bytes of metrics.jsonl
+    rows: int = 0  # size of metrics.jsonl in bytes
     seconds: float = 0.0
-    restarts: tuple[int, ...] = ()  # the steps at which it went on with new episodes
+    restarts: tuple[int, ...] = ()  # the steps at which the run continued with new episodes
 
 
 def record(
@@ -48,14 +47,15 @@ def record(
     past: Past | None = None,
     on_progress: OnProgress = ignore,
 ) -> list[Row]:
-    """Let a trainer take the run's steps and leave settings, rows, events, checkpoints, models and the curve.
+    """Train to the end of the run; write settings, rows, events, checkpoints, models and the learning curve.
 
-    earlier: steps of the agent before this trainer's. past: what `restore` gave, if the run goes on. Ctrl-C and SIGTERM
-    end it as if its steps were done, and are then passed on. Returns the rows of the whole run.
+    earlier: steps that the agent learned before this trainer. past: the result of `restore`, if the run continues.
+    Ctrl-C and SIGTERM end the run as if its steps were done; the exception is raised after that. Returns all rows of
+    the run.
     """
     past = past or Past(first=trainer.step)
     if task.name is None and trainer.plays and not run.goes_on:
-        # An environment that is an object may have no other to evaluate in: better known now.
+        # An environment given as an object may have no second one for evaluation: fail now, not after training.
         trainer.evaluate(spec.episodes)
     restarted = trainer.step in past.restarts
     if restarted:
@@ -66,7 +66,7 @@ def record(
     with interruptible(kept) as interrupted, _last_checkpoint_named(run), explained_disk_errors("more", run.path):
         if not run.goes_on:
             run.begin(settings_of(spec, trainer, past.first))
-        # Later checkpoints go before the rows that they count on.
+        # Checkpoints that are later are removed before the rows that they count.
         store = Checkpoints(run.path, resumed=trainer.step, changed=restarted) if checkpoint_every else None
         run.open(trainer.seeds, step=trainer.step, rows=past.rows)
 
@@ -75,10 +75,10 @@ def record(
             _save(store, trainer, past._replace(rows=run.bytes_of_rows(), seconds=seconds))
             run.keep()
 
-        def append(rows: list[Row]) -> None:
-            run.append([{**row, "restarts": len(past.restarts)} for row in rows] if past.restarts else rows)
+        def append_with_restarts(rows: list[Row]) -> None:
+            run.append({**row, "restarts": len(past.restarts)} for row in rows)
 
-        if store is not None and not steps_of(run.path):  # from now on there is always one
+        if store is not None and not steps_of(run.path):  # from here on there is always a checkpoint
             _save(store, trainer, past)
         run_loop(
             trainer,
@@ -87,14 +87,14 @@ def record(
             episodes=spec.episodes,
             final_episodes=spec.final_episodes,
             checkpoint_every=checkpoint_every,
-            on_rows=append,
+            on_rows=append_with_restarts if past.restarts else run.append,
             on_checkpoint=checkpoint,
             on_progress=lambda trainer: on_progress(trainer) is not False and not interrupted(),
             seconds=past.seconds,
         )
         rows = run_dir.read_rows(run.path)
-        _draw_curve(run.path, rows)
-        for i, seed in enumerate(trainer.seeds):  # last: with them the run is finished
+        draw_curve(run.path, rows)
+        for i, seed in enumerate(trainer.seeds):  # last: the models mark the run as finished
             if i not in trainer.diverged:
                 card = ModelCard(trainer.agent.name, task, spec.preset, trainer.config, seed, earlier + trainer.step)
                 save_model(run.model(seed), card, trainer.member(i))
@@ -108,7 +108,7 @@ def _save(store: Checkpoints, trainer: Trainer, past: Past) -> None:
     except FloatingPointError as error:
         if len(trainer.seeds) == 1:
             raise
-        # The next updates tell whose number it is, and the others go on.
+        # The next updates find the member that diverged, and the others continue.
         warnings.warn(f"{error}; the run goes on", RuntimeWarning, stacklevel=2)
 
 
@@ -123,8 +123,8 @@ def _last_checkpoint_named(run: RunDir) -> Iterator[None]:
         raise
 
 
-def _draw_curve(out: Path, rows: list[Row]) -> None:
-    if not any("return" in row for row in rows):  # nothing was played
+def draw_curve(out: Path, rows: list[Row]) -> None:
+    if not any("return" in row for row in rows):  # there was no evaluation
         return
     if find_spec("matplotlib") is None:
         warnings.warn(f"no {run_dir.CURVE}: it needs matplotlib: pip install 'sbeed[plot]'", stacklevel=4)
@@ -134,43 +134,6 @@ def _draw_curve(out: Path, rows: list[Row]) -> None:
     picture = plots.picture(plots.learning_curves({out.resolve().name: rows}), "png")
     with explained_disk_errors(run_dir.CURVE, out, len(picture)):
         write_file(out / run_dir.CURVE, picture)
-
-
-# ------------------------------------------------------------------------------------------------- config.yaml
-
-
-def settings_of(spec: RunSpec, trainer: Trainer, first_step: int) -> dict[str, Any]:
-    """What config.yaml holds. It names no environment if more than names is needed to make the run again."""
-    first, members = trainer.seeds[0], len(trainer.seeds)
-    by_names = trainer.by_names and first_step == 0 and trainer.seeds == tuple(range(first, first + members))
-    left_out = {"fields", *(() if by_names else ("env",)), *(() if spec.data else ("data",))}
-    asked = {name: value for name, value in spec.as_dict().items() if name not in left_out}
-    return {**asked, "seed": first, "seeds": members, **plain_fields(trainer.config)}
-
-
-def read_settings(path: Path) -> tuple[RunSpec, range]:
-    """What a run's config.yaml asks for, and its seeds."""
-    settings = run_dir.read_config(path / run_dir.CONFIG)
-    if "env" not in settings:
-        raise ValueError(
-            f"'{path}' was begun with an environment, a behaviour or an agent that is in no file: "
-            "only the program that began it can go on, with learn(resume=True)"
-        )
-    names = {field.name for field in fields(RunSpec)} - {"fields"}
-    asked = {name: settings.pop(name) for name in names & settings.keys()}
-    first, members = (whole_number(name, settings.pop(name, low), low=low) for name, low in (("seed", 0), ("seeds", 1)))
-    return with_fields(RunSpec("", fields=settings), asked), range(first, first + members)
-
-
-def _check_settings(path: Path, settings: Mapping[str, Any]) -> None:
-    """A ValueError that names the first setting in which the run that is there is another one."""
-    there = run_dir.read_config(path / run_dir.CONFIG)
-    check_names(settings["agent"], settings["preset"], there)
-    for name in {**settings, **there}:
-        if there.get(name) != settings.get(name):
-            raise ValueError(
-                f"'{path}' is another run's: its {name} is {there.get(name)!r}, here it is {settings.get(name)!r}"
-            )
 
 
 # ------------------------------------------------------------------------------------------------- going on
@@ -184,10 +147,10 @@ def restore(
     asked: RunSpec | None = None,
     restart_episodes: bool = False,
 ) -> Past:
-    """Let the trainer stand where the run stood at its newest checkpoint, or at that step. Nothing is written.
+    """Restore the trainer from the newest checkpoint of the run, or from that of step `at`. Nothing is written.
 
-    asked: what the run must be, if not whatever its own settings say. restart_episodes: but for its open episodes,
-    which are given up. A run that was killed before its first checkpoint begins again.
+    asked: the run must have these settings. restart_episodes: drop unfinished episodes instead of replaying them. A run
+    that was killed before its first checkpoint begins again.
     """
     there = steps_of(run.path)
     if at is not None and at not in there:
@@ -200,7 +163,7 @@ def restore(
             )
         past = Past(first=trainer.step)
         if asked is not None:
-            _check_settings(run.path, settings_of(asked, trainer, past.first))
+            check_settings(run.path, settings_of(asked, trainer, past.first))
         return past
     step = there[-1] if at is None else at
     try:
@@ -209,7 +172,7 @@ def restore(
         if past.rows > rows:
             raise DamagedModel(f"'{run.path / run_dir.METRICS}' has {rows} bytes; at the checkpoint it had {past.rows}")
         if asked is not None:
-            _check_settings(run.path, settings_of(asked, trainer, past.first))
+            check_settings(run.path, settings_of(asked, trainer, past.first))
         trainer.restore(checkpoint, restart_episodes=restart_episodes)
     except DamagedModel as error:
         for older in there[: there.index(step)][-1:]:
@@ -232,7 +195,7 @@ def _read_past(checkpoint: Checkpoint) -> Past:
 
 
 def is_finished(path: Path, seeds: Sequence[int], step: int, learned: int) -> bool:
-    """Whether the final rows, of that step, and their models, which learned from so many steps, are there."""
+    """True if the final rows, at that step, and their models, after `learned` steps, are in the directory."""
     try:
         finals = {row["seed"] for row in run_dir.read_rows(path) if row["final"] and row["step"] == step}
         models = [MODEL.read_manifest(run_dir.model_of(path, seeds, seed)) for seed in finals]
@@ -252,7 +215,7 @@ def go_on(
     progress_bar: bool = False,
     on_progress: OnProgress = ignore,
 ) -> list[Row]:
-    """`resume` of a directory that is ours already."""
+    """`resume` in a directory that the caller owns."""
     spec, seeds = read_settings(run.path)
     if at is None and is_finished(run.path, seeds, spec.steps, spec.steps):
         return run_dir.read_rows(run.path)
@@ -289,13 +252,13 @@ def resume(
     progress_bar: bool = False,
     on_progress: OnProgress = ignore,
 ) -> list[Row]:
-    """Go on with the run in that directory from its newest checkpoint, or from the one `at` a step, and finish it.
+    """Continue the run in that directory from its newest checkpoint, or from that of step `at`, and finish it.
 
-    Its rows, parameters and replay are then those of a run that was never stopped, bit for bit, clocks apart. env: the
-    environment's name again, where it would import a module, which no file may make us do. restart_episodes: give up
-    the episodes that were open, which an environment that is not deterministic cannot bring back; all but the bits
-    that depend on them is then as it was. data: the directory of the dataset that the run learns from, if it does;
-    another one is refused. Returns all rows.
+    Its rows, parameters and replay then equal those of a run that never stopped, bit for bit, except for clocks.
+    env: the environment's name, needed if it imports a module, which no file may cause. restart_episodes: drop the
+    unfinished episodes, which an environment that is not deterministic cannot replay; then only what does not depend
+    on them stays the same. data: the directory of the dataset, for a run that learns from one; another dataset is
+    refused. Returns all rows.
     """
     run_dir.check_run(Path(path))
     asked: dict[str, Any] = {"at": at, "env": env, "workers": workers, "restart_episodes": restart_episodes}

@@ -15,8 +15,9 @@ from sbeed.models.host import HostPolicy
 from sbeed.storage.checkpoints import Checkpoint, Snapshot
 from sbeed.storage.datasets import fingerprint
 from sbeed.storage.tensors import DamagedModel
+from sbeed.training.choose_experience import experience_of
 from sbeed.training.compile_cache import keep_compiled_programs
-from sbeed.training.experience import Rule, Saved, experience_of, one_transition
+from sbeed.training.experience import Rule, Saved, one_transition
 from sbeed.training.population import Diverged, Population
 from sbeed.training.resume_state import Counters, as_json, check_same_run, read_counters, without
 from sbeed.types import EnvSpec

@@ -25,6 +25,7 @@ from sbeed.agents.q_sbeed.learner import (
     most_entropy,
     policy,
     prepare,
+    scales_in_use,
 )
 from sbeed.agents.q_sbeed.presets import PRESETS
 from sbeed.agents.sbeed.equations import L_eta, value_bound
@@ -36,7 +37,7 @@ from sbeed.models.q_net import ActionValues, Statistics
 from sbeed.types import Array, EnvSpec, Key, Scalar, Transition
 
 Metrics = dict[str, Array]
-PRODUCTS_RATE = 0.01  # of the running products that give the angle between a step and the gradient
+PRODUCTS_RATE = 0.05  # of the running products that give the angle between a step and the gradient, per round
 
 
 class Next(NamedTuple):
@@ -74,7 +75,7 @@ def iterate(config: QConfig, spec: EnvSpec, state: Learner, replay: Replay, key:
 
     def draw(k: Key) -> Transition:
         paths = sample(replay, k, config.batch_size // config.k, config.k)
-        batch = scales.scaled(config, state.scales, paths)
+        batch = scales.scaled(config, scales_in_use(config, state), paths)
         return batch._replace(reward=batch.reward * config.return_scale) if config.normalize_rewards else batch
 
     def of_Q(carry: tuple[Learner, Learner], k: Key) -> tuple[tuple[Learner, Learner], tuple[Metrics, Array]]:
@@ -94,7 +95,9 @@ def iterate(config: QConfig, spec: EnvSpec, state: Learner, replay: Replay, key:
         state, of_pi = update_pi(config, spec, state, obs, k_pi)
         return (state, before), metrics | of_pi
 
-    k_updates, k_look = jax.random.split(key)
+    k_updates, k_look, k_angle = jax.random.split(key, 3)
+    if config.backward == "descent":
+        state = state._replace(products=measured_products(config, spec, state, draw(k_angle), k_angle))
     groups = jax.random.split(k_updates, config.updates_per_iteration // config.pi_every)
     (state, before), metrics = jax.lax.scan(of_both, (state, state), groups)
     objective, lowered = last_step(config, spec, before, state, draw(k_look), k_look)
@@ -117,7 +120,8 @@ def update_Q(config: QConfig, spec: EnvSpec, state: Learner, batch: Transition, 
 
     values, looked, pull = linearized(config, state, batch, after)
     error = errors(config, batch, values)
-    g, products, share = gradient(config, state, batch, values, duals.nu(state.dual, looked.seen), pull)
+    share = backward_share(config, state)
+    g = gradient(config, batch, values, duals.nu(state.dual, looked.seen), pull, share)
     q, opt = stepped(_adam(config, config.Q_step_size), state.Q, state.opt["Q"], g)
     q = q.map(lambda net, met: net.taking_in(met), looked.statistics)
     dual, dual_opt = duals.fitted(config, state.dual, state.opt["dual"], looked.seen, error)
@@ -125,7 +129,6 @@ def update_Q(config: QConfig, spec: EnvSpec, state: Learner, batch: Transition, 
         Q=q,
         Q_slow=None if state.Q_slow is None else follow(state.Q_slow, q, config.slow_rate),
         dual=dual,
-        products=products,
         opt={**state.opt, "Q": opt, "dual": dual_opt},
     )
     td2 = jnp.mean(error**2)
@@ -206,31 +209,56 @@ def objective(config: QConfig, batch: Transition, values: Values, rho: Array) ->
     return jnp.sum(jax.vmap(lambda delta, q, rho: L_eta(delta, q, rho, eta=config.eta))(delta, q, rho))
 
 
-def gradient(
-    config: QConfig, state: Learner, batch: Transition, values: Values, nu: Array, pull: Pull
-) -> tuple[ActionValues, Array, Array]:
-    """The direction f + c b of Q's step, from the halves of L_eta's gradient with rho = Q + nu held; the products; c.
+class Halves(NamedTuple):
+    """Cotangents of `Values`: of the forward half of L_eta's gradient, through Q(s, a) of a target's own start, and of
+    the backward half, through all that delta is made of."""
 
-    The forward half f goes through Q(s, a) of a target's own start, the backward one b through all that delta is made
-    of. With backward = descent the cosine is that of means: of f with the dual's estimate of its error in the place of
-    the sampled one, whose noise would hide the angle, and of products over the last hundred batches.   nu: [twins, B k]
-    """
+    forward: Array  # of Values.q
+    backward: Values
+
+
+def halves(config: QConfig, batch: Transition, values: Values, nu: Array) -> Halves:
+    """The halves of the gradient of L_eta with rho = Q + nu held.   nu: [twins, B k]"""
     rho = _every_start(values.q) + nu
     whole = jax.grad(lambda values: objective(config, batch, values, rho))(values)
-    error = errors(config, batch, values)
-    starts = error.shape[1]
-    forward = (-2 / starts * error).reshape(values.q.shape)
-    backward = whole.q - forward
+    forward = _of_starts(errors(config, batch, values), values)
+    return Halves(forward, Values(whole.q - forward, whole.v_next))
+
+
+def gradient(config: QConfig, batch: Transition, values: Values, nu: Array, pull: Pull, share: Scalar) -> ActionValues:
+    """The direction f + c b of Q's step: the forward half and a share of the backward one.   nu: [twins, B k]"""
+    forward, backward = halves(config, batch, values, nu)
+    return pull(forward + share * backward.q, share * backward.v_next)
+
+
+def backward_share(config: QConfig, state: Learner) -> Array:
+    """The share of the backward half in a step: kappa, or more if the step would not descend L_eta otherwise."""
+    kappa = jnp.asarray(config.kappa, jnp.float32)
     if config.backward == "kappa":
-        g = pull(forward + config.kappa * backward, config.kappa * whole.v_next)
-        return g, state.products, jnp.asarray(config.kappa, jnp.float32)
-    expected = (1 - config.eta) * error + config.eta * nu
-    # One step's target has no other Q(s, a) in it than its own: `backward` is zero then.
-    f, b = pull(forward, None), pull(backward if config.k > 1 else None, whole.v_next)
-    g = jax.tree.map(jnp.add, pull((-2 / starts * expected).reshape(values.q.shape), None), b)
-    products = state.products + PRODUCTS_RATE * (jnp.stack([_dot(b, b), _dot(b, g), _dot(g, g)]) - state.products)
-    share = jnp.maximum(config.kappa, equations.least_share(*products, cosine=config.descent))
-    return jax.tree.map(lambda f, b: f + share * b, f, b), products, share
+        return kappa
+    return jnp.maximum(kappa, equations.least_share(*state.products, cosine=config.descent))
+
+
+def measured_products(config: QConfig, spec: EnvSpec, state: Learner, batch: Transition, key: Key) -> Array:
+    """The running <b, b>, <b, g>, <g, g>, moved towards those of a batch.   [3]
+
+    f stands in g with the dual's estimate of its error in the place of the sampled one, whose noise would hide the
+    angle. The angle changes slowly: one batch a round is enough, and updates need no more than one pass backwards.
+    """
+    values, looked, pull = linearized(config, state, batch, draw_next(config, spec, state, batch, key))
+    nu = duals.nu(state.dual, looked.seen)
+    expected = (1 - config.eta) * errors(config, batch, values) + config.eta * nu
+    _, backward = halves(config, batch, values, nu)
+    # One step's target has no other Q(s, a) in it than its own: `backward.q` is zero then.
+    b = pull(backward.q if config.k > 1 else None, backward.v_next)
+    g = jax.tree.map(jnp.add, pull(_of_starts(expected, values), None), b)
+    found = jnp.stack([_dot(b, b), _dot(b, g), _dot(g, g)])
+    return state.products + PRODUCTS_RATE * (found - state.products)
+
+
+def _of_starts(error: Array, values: Values) -> Array:
+    """The cotangent of Values.q through which the mean of the errors' squares falls.   error: [twins, B k]"""
+    return (-2 / error.shape[1] * error).reshape(values.q.shape)
 
 
 def last_step(

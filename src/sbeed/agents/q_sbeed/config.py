@@ -35,7 +35,7 @@ class QConfig:
         paper="kappa",
     )
     kappa: float = knob(
-        0.0,
+        0.5,
         "weight of the backward half; 1 is the gradient of L_eta, 0 a semi-gradient; larger is steadier and "
         "learns more slowly",
         low=0,
@@ -114,7 +114,7 @@ class QConfig:
     )
     lam_step_size: float = knob(3e-4, "step size of log lam, used with adapt_lam", low=0)
     momentum: float = knob(
-        0.9, "beta_1 of Adam for Q and pi; larger smooths the steps more and reacts later", low=0, high=1
+        0.5, "beta_1 of Adam for Q and pi; larger smooths the steps more and reacts later", low=0, high=1
     )
     pi_every: int = knob(1, "updates of Q for each update of pi and lam; more save time and let pi lag behind Q", low=1)
     average_rate: float = knob(
@@ -144,6 +144,12 @@ class QConfig:
     )
     normalize_observations: bool = knob(
         True, "normalise observations by their running mean and standard deviation", paper="not said"
+    )
+    least_std: float = knob(
+        0.3,
+        "least standard deviation that an observation is divided by; a larger one keeps those small that are nearly"
+        " always constant, such as contact forces, and hides those whose unit is small",
+        low=0,
     )
     normalize_rewards: bool = knob(
         True, "scale rewards so that the discounted return has the standard deviation return_scale", paper="not said"
@@ -199,6 +205,7 @@ class QConfig:
             (self.dual == "linear", ("dual_step_size", "dual_steps"), "a dual that takes steps (`dual`)"),
             (discrete, ("pi_step_size",), "a box of actions: pi is read off Q"),
             (not self.slow_copy, ("slow_rate",), "a slow copy of Q (`slow_copy`)"),
+            (not self.normalize_observations, ("least_std",), "normalised observations (`normalize_observations`)"),
             (not self.normalize_rewards, ("return_scale",), "normalised rewards (`normalize_rewards`)"),
         )
         return {name: needs for unread, names, needs in rules if unread for name in names}

@@ -71,7 +71,7 @@ def init(config: QConfig, spec: EnvSpec, key: Key) -> Dual | None:
 def nu(dual: Dual | None, seen: Seen) -> Array:
     """nu at each target's state and action.   -> [twins, B]"""
     if dual is None:
-        return jnp.zeros(seen.phi.shape[:2])
+        return jnp.zeros(seen.phi.shape[:2], seen.phi.dtype)
     y = dual.outputs(seen)
     if seen.action is None:
         return y[..., 0]

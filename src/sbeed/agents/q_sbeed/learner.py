@@ -110,7 +110,7 @@ def prepare(config: QConfig, spec: EnvSpec, state: Learner, replay: Replay, key:
         return state
 
     def draw(k: Key) -> tuple[Array, Array]:
-        batch = scales.scaled(config, state.scales, sample(replay, k, config.batch_size, 1))
+        batch = scales.scaled(config, scales_in_use(config, state), sample(replay, k, config.batch_size, 1))
         return batch.obs, batch.action
 
     clone = cloned(state.prior, draw, key, steps=config.clone_steps, step_size=config.Q_step_size)
@@ -125,12 +125,17 @@ def policy(state: Learner) -> Policy:
 
 def actor(config: QConfig, state: Learner) -> Policy:
     """The policy that collects."""
-    return scales.acting(config, state.scales, policy(state))
+    return scales.acting(config, scales_in_use(config, state), policy(state))
 
 
 def deployed(config: QConfig, state: Learner) -> Policy:
     """The policy that is evaluated, saved and predicts: the average."""
-    return scales.acting(config, state.scales, state.averaged)
+    return scales.acting(config, scales_in_use(config, state), state.averaged)
+
+
+def scales_in_use(config: QConfig, state: Learner) -> Scales:
+    """The running scales, but that no observation is divided by less than least_std."""
+    return state.scales._replace(observations=state.scales.observations.at_least(config.least_std))
 
 
 def most_entropy(config: QConfig, spec: EnvSpec) -> Scalar:

@@ -1,1 +1,1 @@
-"""One module per figure: `theory` computes its rows, the others say, as data, which runs theirs come from."""
+"""One module for each figure. `theory` computes its rows; the others list, as data, the runs that they show."""

@@ -11,6 +11,7 @@ import numpy as np
 from sbeed.envs.tabular import FiniteMDP, garnets, two_state
 from sbeed.reporting import plots, stats
 from sbeed.reporting.figure_folder import write_theory
+from sbeed.reporting.theory_plots import theory_figure
 from sbeed.theory import baird
 from sbeed.theory.claims.smoothing_bias import bias
 from sbeed.theory.claims.statistical_error import LENGTHS, error_curve, rate
@@ -128,7 +129,7 @@ def write(out: Path, seed: int = 0, progress: Callable[[str], None] | None = Non
     """theory.csv, theory.png and theory.svg in `out`."""
     rows = theory_rows(seed, progress)
     out.mkdir(parents=True, exist_ok=True)
-    return [write_theory(out, rows), *plots.save(plots.theory_figure(rows), out / "theory")]
+    return [write_theory(out, rows), *plots.save(theory_figure(rows), out / "theory")]
 
 
 def _rows(panel: str, series: str, x: Any, y: Any, lo: Any = None, hi: Any = None) -> Iterator[TheoryRow]:

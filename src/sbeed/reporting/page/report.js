@@ -61,7 +61,7 @@
     const size = box.getBoundingClientRect();
     const width = document.documentElement.clientWidth;
     const left = clientX + 14 + size.width > width ? clientX - 14 - size.width : clientX + 14;
-    // On the page, not on the window: it goes away with the chart when somebody scrolls.
+    // On the page, not on the window: it scrolls away with the chart.
     box.style.left = `${window.scrollX + Math.max(4, Math.min(left, width - size.width - 4))}px`;
     box.style.top = `${window.scrollY + Math.max(4, Math.min(clientY + 14, window.innerHeight - size.height - 4))}px`;
   };
