@@ -116,7 +116,7 @@ def test_files_of_sbeed_0_1_are_refused_with_what_to_do(tmp_path):
         ("box", "paper", {"kappa": 1.0, "slow_rate": 0.1}, "slow_rate"),
         ("box", "paper", {"prior_rate": 0.5}, "prior_rate"),
         ("box", "paper", {"kl_target": 0.5}, "kl_target"),
-        ("box", "paper", {"dual_tolerance": 0.5}, "dual_tolerance"),
+        ("box", "paper", {"dual_steps": 1, "dual_tolerance": 0.5}, "dual_tolerance"),
         ("box", "paper", {"dual_features": "hidden"}, "dual_features"),
         ("box", "paper", {"dual": "linear", "dual_step_size": 0.5}, "dual_step_size"),
         ("box", "paper", {"dual": "none", "eta": 0.0, "dual_l2": 0.5}, "dual_l2"),
@@ -127,6 +127,7 @@ def test_files_of_sbeed_0_1_are_refused_with_what_to_do(tmp_path):
         ("box", "paper", {"pi_prox": "euclidean", "kl_radius": 0.5}, "kl_radius"),
         ("box", "paper", {"normalize_observations": False, "scale_rounds": 7}, "scale_rounds"),
         ("box", "paper", {"pi_updates_per_iteration": None, "pi_batch_size": 7}, "pi_batch_size"),
+        ("box", "paper", {"normalize_rewards": False, "lam_counts": "raw"}, "lam_counts"),
     ],
 )
 def test_a_knob_of_the_V_pi_form_that_would_do_nothing_is_refused_in_one_line(kind, preset, fields, name):
