@@ -38,7 +38,7 @@ def paper(spec: EnvSpec) -> SBEEDConfig:
         segment_length=128,
         all_starts=True,
         batch_size=10_240,
-        replay_capacity=4_096,
+        replay_capacity=10_240,
         warmup=2_048,
         steps_per_iteration=2_048,
         updates_per_iteration=6,
@@ -50,7 +50,7 @@ def paper(spec: EnvSpec) -> SBEEDConfig:
 
 def paper_exact(spec: EnvSpec) -> SBEEDConfig:
     """Algorithm 1: rho's last layer is solved by ridge least squares in every update."""
-    return replace(paper(spec), dual="linear", dual_steps=1)
+    return replace(paper(spec), dual="linear", dual_steps=1, replay_capacity=4_096)
 
 
 # What the presets below were measured with: V's gradient leaves the bootstrap out, and the dual is no faster than V.
@@ -58,6 +58,7 @@ _SEMI_GRADIENT: dict[str, Any] = {
     "kappa": 0.0,
     "slow_rate": 0.3,
     "dual_steps": 1,
+    "replay_capacity": 4_096,
     "pi_newest": None,
 }
 
