@@ -1,16 +1,14 @@
 """Record a run in its directory, and resume it there after any interruption."""
 
-import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from jax.errors import JaxRuntimeError
 
-from sbeed.agents.knobs import whole_number
 from sbeed.collect.workers import DeadWorker
 from sbeed.envs.base import EnvironmentFault
 from sbeed.envs.maker import EnvMaker
@@ -26,20 +24,11 @@ from sbeed.storage.tensor_folder import MODEL
 from sbeed.storage.tensors import DamagedModel
 from sbeed.training.interrupt import interruptible
 from sbeed.training.loop import OnProgress, OnRows, goes_on, ignore, run_loop
+from sbeed.training.past import Past, read_past
 from sbeed.training.progress_bar import progress_bar as show_progress
 from sbeed.training.run import RunSpec, make_trainer
 from sbeed.training.run_settings import as_begun, check_settings, machine, read_settings, settings_of, tell_differences
 from sbeed.training.trainer import Trainer
-
-
-class Past(NamedTuple):
-    """The history of a run up to a checkpoint, saved in it beside the trainer's state."""
-
-    first: int = 0  # the trainer's step when the run began
-    rows: int = 0  # size of metrics.jsonl in bytes
-    rows_sha256: str = ""  # of those; older checkpoints do not say
-    seconds: float = 0.0
-    restarts: tuple[int, ...] = ()  # the steps at which the run continued with new episodes
 
 
 def record(
@@ -205,7 +194,7 @@ def restore(
     step = there[-1] if at is None else at
     try:
         checkpoint = Checkpoint(run.path, step)
-        past = _read_past(checkpoint)
+        past = read_past(checkpoint)
         if past.rows > rows:
             raise DamagedModel(f"'{run.path / run_dir.METRICS}' has {rows} bytes; at the checkpoint it had {past.rows}")
         if past.rows_sha256 and run.hash_of_rows(past.rows) != past.rows_sha256:
@@ -220,21 +209,6 @@ def restore(
             error.add_note(f"there is a checkpoint of step {older} too (--from {older})")
         raise
     return past._replace(restarts=(*past.restarts, step)) if restart_episodes else past
-
-
-def _read_past(checkpoint: Checkpoint) -> Past:
-    try:
-        past = Past(**checkpoint.about["past"])
-        first, rows = (whole_number(name, getattr(past, name), low=0) for name in ("first", "rows"))
-        restarts = tuple(whole_number("restarts", step, low=0) for step in past.restarts)
-        if not isinstance(past.rows_sha256, str):
-            raise ValueError("the hash of its rows is none")
-        before = first <= checkpoint.step and all(step < checkpoint.step for step in restarts)
-        if not (before and 0 <= past.seconds < math.inf):
-            raise ValueError("its numbers contradict each other")
-    except (KeyError, TypeError, ValueError) as error:
-        raise DamagedModel(f"'{checkpoint.path}' does not say what was before it ({error})") from None
-    return Past(first, rows, past.rows_sha256, float(past.seconds), restarts)
 
 
 def model_in(path: Path) -> Path:
