@@ -80,8 +80,13 @@ def test_the_lqr_s_soft_optimum_from_another_s_data(fields):
     np.testing.assert_allclose(np.exp(state.pi.log_std), np.sqrt(optimum.Sigma)[0], rtol=0.1)
 
 
-@pytest.mark.parametrize("kappa", [0.0, 1.0])
-def test_a_garnet_s_soft_optimum_with_tables_and_the_exact_dual(kappa):
+# A dual that is solved on a batch fits its noise too: with 21 weights on 1000 transitions V is .4 off at kappa 1.
+@pytest.mark.parametrize(
+    "fields",
+    [{}, {"kappa": 1.0, "V_step_size": 0.05, "batch_size": 10_000, "updates_per_iteration": 3_000}],
+    ids=["kappa 0", "kappa 1"],
+)
+def test_a_garnet_s_soft_optimum_with_tables_and_the_exact_dual(fields):
     mdp = garnet(jax.random.key(3), states=6, actions=3)
     lam, spec = 0.5, EnvSpec("garnet", 6, "discrete", 3, None)
     # Without hidden layers, one-hot states make tables of V, pi and, with an output per action, of rho.
@@ -89,7 +94,6 @@ def test_a_garnet_s_soft_optimum_with_tables_and_the_exact_dual(kappa):
         gamma=float(mdp.gamma),
         lam=lam,
         eta=1.0,
-        kappa=kappa,
         slow_rate=0.02,
         hidden=(),
         policy="table",
@@ -102,7 +106,7 @@ def test_a_garnet_s_soft_optimum_with_tables_and_the_exact_dual(kappa):
         replay_capacity=20_000,
         updates_per_iteration=4_000,
     )
-
+    config = replace(config, **fields)
     state, _ = learner(agent, config, spec)(garnet_path(mdp, config.replay_capacity), jax.random.key(1))
     optimum = operators.soft_optimum(mdp, lam)
     v, log_pi = agent.value(state.V, jnp.eye(6)), state.pi.distribution(jnp.eye(6)).log_probs
