@@ -184,8 +184,14 @@ def test_every_field_is_a_line_of_help(capsys, args, config):
         (["--env", "Pendulum-v1", "--workers", "-1"], ["--workers: "]),
         (["--env", "jax:pendulum", "--noise", "1"], ["--noise: ", "Gymnasium"]),
         (["--lamb", "1"], ["--lamb", "--lam"]),
-        (["--V-step-size", "1"], ["--V-step-size: the form of preset default", "that of paper, paper-on-policy has"]),
-        (["--no-squash"], ["--no-squash: the form of preset default", "that of paper, paper-on-policy has"]),
+        (
+            ["--V-step-size", "1"],
+            ["--V-step-size: the form of preset default", "that of paper, paper-exact, paper-on-policy has"],
+        ),
+        (
+            ["--no-squash"],
+            ["--no-squash: the form of preset default", "that of paper, paper-exact, paper-on-policy has"],
+        ),
         (["--preset", "paper", "--dual-ridge=1"], ["--dual-ridge: the form of preset paper", "that of default has"]),
         (["--V-actions", "both"], ["--V-actions: is a setting of sbeed 0.1", "train again with this version"]),
         (["--config", "nowhere.yaml"], ["nowhere.yaml"]),
@@ -207,7 +213,10 @@ def test_wrong_input_gets_one_line_and_leaves_nothing(capsys, tmp_path, args, wo
     [
         ("lam: -1", "lam: must lie"),
         ("lamb: 1", "did you mean lam"),
-        ("V_step_size: 1", "V_step_size: the form of preset default has no such field; that of paper, paper-on-policy"),
+        (
+            "V_step_size: 1",
+            "V_step_size: the form of preset default has no such field; that of paper, paper-exact, paper-on-policy",
+        ),
         (
             "V_actions: policy",
             "V_actions: is a setting of sbeed 0.1, whose sbeed and pcl are no longer there: train again",

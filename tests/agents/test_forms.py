@@ -33,7 +33,7 @@ def test_every_agent_and_no_preset_that_there_is_not_is_known_without_jax():
 
 def test_the_preset_chooses_the_form():
     agent, key = find("sbeed"), jax.random.key(0)
-    assert list(agent.presets) == ["default", "gradient", "offline", "paper", "paper-on-policy"]
+    assert list(agent.presets) == ["default", "gradient", "offline", "paper", "paper-exact", "paper-on-policy"]
     config = agent.preset("default", BOX)
     assert type(config) is QConfig is sbeed.QConfig
     assert hasattr(jax.eval_shape(lambda: agent.init(config, BOX, key)), "Q")
@@ -43,7 +43,7 @@ def test_the_preset_chooses_the_form():
 
 
 def test_an_unknown_preset_is_refused_with_the_names():
-    known = "default, gradient, offline, paper, paper-on-policy"
+    known = "default, gradient, offline, paper, paper-exact, paper-on-policy"
     with pytest.raises(ValueError, match=f"preset: must be one of {known}, got 'fast'"):
         find("sbeed").preset("fast", BOX)
 
@@ -55,13 +55,13 @@ def test_an_unknown_preset_is_refused_with_the_names():
             "sbeed",
             "default",
             "V_step_size",
-            "the form of preset default has no such field; that of paper, paper-on-policy",
+            "the form of preset default has no such field; that of paper, paper-exact, paper-on-policy",
         ),
         (
             "sbeed",
             "offline",
             "squash",
-            "the form of preset offline has no such field; that of paper, paper-on-policy has",
+            "the form of preset offline has no such field; that of paper, paper-exact, paper-on-policy has",
         ),
         ("sbeed", "paper", "dual_ridge", "the form of preset paper has no such field; that of default has"),
         (
@@ -116,7 +116,7 @@ def test_files_of_sbeed_0_1_are_refused_with_what_to_do(tmp_path):
         ("box", "paper", {"kappa": 1.0, "slow_rate": 0.1}, "slow_rate"),
         ("box", "paper", {"prior_rate": 0.5}, "prior_rate"),
         ("box", "paper", {"kl_target": 0.5}, "kl_target"),
-        ("box", "paper", {"dual_tolerance": 0.5}, "dual_tolerance"),
+        ("box", "paper", {"dual_steps": 1, "dual_tolerance": 0.5}, "dual_tolerance"),
         ("box", "paper", {"dual_features": "hidden"}, "dual_features"),
         ("box", "paper", {"dual": "linear", "dual_step_size": 0.5}, "dual_step_size"),
         ("box", "paper", {"dual": "none", "eta": 0.0, "dual_l2": 0.5}, "dual_l2"),
@@ -127,6 +127,7 @@ def test_files_of_sbeed_0_1_are_refused_with_what_to_do(tmp_path):
         ("box", "paper", {"pi_prox": "euclidean", "kl_radius": 0.5}, "kl_radius"),
         ("box", "paper", {"normalize_observations": False, "scale_rounds": 7}, "scale_rounds"),
         ("box", "paper", {"pi_updates_per_iteration": None, "pi_batch_size": 7}, "pi_batch_size"),
+        ("box", "paper", {"normalize_rewards": False, "lam_counts": "raw"}, "lam_counts"),
     ],
 )
 def test_a_knob_of_the_V_pi_form_that_would_do_nothing_is_refused_in_one_line(kind, preset, fields, name):

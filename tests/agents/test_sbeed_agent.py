@@ -167,6 +167,61 @@ def test_twenty_steps_lower_the_dual_s_loss_further_than_one():
     assert twenty < left(20, tolerance=0.5) < one
 
 
+def test_credit_goes_to_the_first_action_of_a_target_or_to_all():
+    batch = _batch()
+    batch = batch._replace(last=jnp.zeros_like(batch.last), terminated=jnp.zeros_like(batch.terminated))
+    start = agent.init(replace(MANY_STEPS, lam=1e-30), BOX, jax.random.key(0))
+
+    def moved(credit, batch):
+        """pi's step, by the actions of the batch alone: lam is next to nothing, so targets do not see them."""
+        config = replace(MANY_STEPS, pi_credit=credit, lam=1e-30, dual="none", eta=0.0, optimizer="sgd")
+        seen = _look(config, BOX, start, batch)
+        after, _ = agent.step_pi(config, start, batch, seen, jax.random.key(1))
+        return ravel_pytree(after.pi)[0] - ravel_pytree(start.pi)[0]
+
+    later = batch._replace(action=batch.action.at[:, 1:].add(1.0))
+    np.testing.assert_array_equal(moved("first", later), moved("first", batch))
+    assert jnp.linalg.norm(moved("all", later) - moved("all", batch)) > 0.1 * jnp.linalg.norm(moved("all", batch))
+
+    # Of all actions: (gamma trace)^i of the weight of the target for the i-th, added up by hand.
+    config = replace(MANY_STEPS, lam=1e-30)
+    seen = _look(config, BOX, start, batch)
+    weight = (seen.delta - seen.v)[:, 0]
+    shares = (config.gamma * config.trace) ** jnp.arange(4)
+
+    def score(pi):
+        return jnp.mean(weight * (pi.log_prob(batch.obs, batch.action) @ shares))
+
+    by_hand = ravel_pytree(eqx.filter_grad(score)(start.pi))[0]
+    np.testing.assert_allclose(moved("all", batch), config.pi_step_size * by_hand, rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize(("rounds", "stands_still"), [(2, True), (3, False)])
+def test_the_scale_of_observations_stands_still_after_its_rounds(rounds, stands_still):
+    config = replace(PLAIN, normalize_observations=True, scale_rounds=rounds, steps_per_iteration=16, warmup=16)
+    state = agent.init(config, BOX, jax.random.key(0))._replace(iteration=jnp.int32(2))
+    after, _ = jax.jit(lambda s, r, k: agent.iterate(replace(config, updates_per_iteration=1), BOX, s, r, k))(
+        state, _replay(BOX), jax.random.key(1)
+    )
+    same = [np.array_equal(x, y) for x, y in zip(*(jax.tree.leaves(s.scales.observations) for s in (state, after)))]
+    assert all(same) if stands_still else not any(same)
+
+
+def test_lam_on_raw_rewards_is_that_of_rewards_that_nothing_divides():
+    state, batch = agent.init(PLAIN, BOX, jax.random.key(0)), _batch(length=1)
+    returns = state.scales.returns.update(10 * batch.reward[:, 0], batch.last[:, 0], PLAIN.gamma)
+    state = state._replace(scales=state.scales._replace(returns=returns))
+    raw = replace(PLAIN, normalize_rewards=True, lam_counts="raw")
+    scaled = replace(raw, lam_counts="scaled")
+    divided = batch._replace(reward=batch.reward / returns.scale)
+    assert returns.scale > 2
+    whole, part = (_look(config, BOX, state, b) for config, b in ((PLAIN, batch), (raw, divided)))
+    # The part of a target that is not the bootstrap is divided by the scale.
+    own = lambda seen: seen.delta - PLAIN.gamma * jnp.where(batch.terminated, 0, seen.v_next)
+    np.testing.assert_allclose(own(part) * returns.scale, own(whole), rtol=1e-4, atol=1e-4)
+    assert _look(scaled, BOX, state, divided).lam == whole.lam
+
+
 def test_steps_decay_with_the_iterations():
     state = agent.init(PLAIN, BOX, jax.random.key(0))
     late = state._replace(iteration=jnp.int32(30))

@@ -80,7 +80,8 @@ def test_the_lqr_s_soft_optimum_from_another_s_data(fields):
     np.testing.assert_allclose(np.exp(state.pi.log_std), np.sqrt(optimum.Sigma)[0], rtol=0.1)
 
 
-def test_a_garnet_s_soft_optimum_with_tables_and_the_exact_dual():
+@pytest.mark.parametrize("kappa", [0.0, 1.0])
+def test_a_garnet_s_soft_optimum_with_tables_and_the_exact_dual(kappa):
     mdp = garnet(jax.random.key(3), states=6, actions=3)
     lam, spec = 0.5, EnvSpec("garnet", 6, "discrete", 3, None)
     # Without hidden layers, one-hot states make tables of V, pi and, with an output per action, of rho.
@@ -88,6 +89,7 @@ def test_a_garnet_s_soft_optimum_with_tables_and_the_exact_dual():
         gamma=float(mdp.gamma),
         lam=lam,
         eta=1.0,
+        kappa=kappa,
         slow_rate=0.02,
         hidden=(),
         policy="table",

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sbeed.envs.lqr import LQR, LQRState, soft_optimum
+from sbeed.envs.lqr import LQR, LQRState, SoftOptimum, soft_optimum
 
 KEY = jax.random.key(0)
 
@@ -116,3 +116,28 @@ def test_what_has_no_optimum_is_refused():
         soft_optimum(LQR(), gamma=1.0, lam=0.1)
     with pytest.raises(ValueError, match=r"state_cost: expected shape \[2, 2\], got \[2\]"):
         LQR(state_cost=[1.0, 1.0])
+
+
+def test_without_a_bound_on_V_another_pair_is_consistent_too():
+    """The Riccati equation's other solution: the theorem's uniqueness is that of bounded V."""
+    lqr, gamma, lam = LQR(), 0.9, 0.1
+    optimum = soft_optimum(lqr, gamma, lam)
+    A, B, Q, R = (np.asarray(x, np.float64) for x in (lqr.A, lqr.B, lqr.state_cost, lqr.action_cost))
+    a, G, back = gamma**0.5 * A, gamma * B @ np.linalg.inv(R) @ B.T, np.linalg.inv(gamma**0.5 * A).T
+    values, vectors = np.linalg.eig(np.block([[a + G @ back @ Q, -G @ back], [-back @ Q, back]]))
+    away = vectors[:, np.abs(values) > 1]  # the directions in which the system runs away
+    P = (away[2:] @ np.linalg.inv(away[:2])).real
+    M = R + gamma * B.T @ P @ B
+    K, noise = -gamma * np.linalg.solve(M, B.T @ P @ A), float(lqr.noise)
+    c = (lam / 2 * (np.log(np.pi * lam) - np.log(M[0, 0])) - gamma * noise**2 * np.trace(P)) / (1 - gamma)
+    other = SoftOptimum(P, c, K, lam / 2 * np.linalg.inv(M))
+    assert M > 0  # so that its policy is a Gaussian
+    assert np.abs(np.linalg.eigvals(A + B @ other.K)).min() > 1
+    assert np.abs(other.K - optimum.K).max() > 3
+
+    rng = np.random.default_rng(0)
+    s, actions = rng.normal(size=(100, 2)), 3 * rng.normal(size=(100, 1))
+    reward = -((s @ Q) * s).sum(-1) - ((actions @ R) * actions).sum(-1)
+    for pair in (optimum, other):
+        ahead = pair.value(s @ A.T + actions @ B.T) - noise**2 * np.trace(pair.P)
+        np.testing.assert_allclose(reward + gamma * ahead - lam * pair.log_pi(s, actions), pair.value(s), atol=1e-8)

@@ -12,7 +12,7 @@ from sbeed.agents.sbeed.grids import PAPER_GRIDS
 from sbeed.envs.task import spec_of
 from sbeed.experiments import figures
 from sbeed.experiments.executors import Job
-from sbeed.experiments.figures import ablation, off_policy, on_policy, q_form, scores
+from sbeed.experiments.figures import ablation, off_policy, on_policy, q_form, replay_size, scores, today
 from sbeed.experiments.figures.sizes import SCALES, at_scale
 from sbeed.experiments.runner import check_settings, done_in, full_config
 from sbeed.experiments.spec import Run, arranged, chosen, describe, read_run, runs_of, shown
@@ -20,7 +20,8 @@ from sbeed.training.run import RunSpec
 
 ROOT = Path(__file__).parents[2]
 PAPERS = [module.FIGURE for module in (ablation, off_policy, on_policy)]
-TODAYS = [q_form.FIGURE, scores.FIGURE]
+TODAYS = [q_form.FIGURE, replay_size.FIGURE, scores.FIGURE, today.FIGURE]
+FRESH = [figure for figure in (*PAPERS, *TODAYS) if figure is not on_policy.FIGURE]
 ALL = [*PAPERS, *TODAYS]
 env_spec = cache(spec_of)
 
@@ -28,10 +29,10 @@ env_spec = cache(spec_of)
 @pytest.mark.parametrize(
     ("names", "panels", "curves"),
     [
-        ((), 10, 7),
-        (("Hopper-v5", "Swimmer-v5"), 4, 7),
-        (("SAC", "SBEED (paper)"), 10, 2),
-        (("Hopper-v5", "SAC"), 2, 1),
+        ((), 10, 6),
+        (("Hopper-v5", "Swimmer-v5"), 4, 6),
+        (("PCL", "SBEED, exact dual"), 10, 2),
+        (("Hopper-v5", "PCL"), 2, 1),
     ],
 )
 def test_a_part_of_a_figure_has_a_name(names, panels, curves):
@@ -86,8 +87,8 @@ def test_curves_of_a_panel_have_the_same_task_and_steps(figure):
         assert panel.curves[0].spec.steps >= 1_000_000 or figure in TODAYS
 
 
-@pytest.mark.parametrize("figure", TODAYS, ids=lambda figure: figure.name)
-def test_todays_figures_have_seeds_that_nothing_was_searched_on(figure):
+@pytest.mark.parametrize("figure", FRESH, ids=lambda figure: figure.name)
+def test_figures_have_seeds_that_nothing_was_searched_on(figure):
     assert {run.seed for _, run in runs_of(figure, 5)} == set(range(20, 25))
     assert {run["seed"] for panel in shown(figure, 5) for run in panel["runs"]} == set(range(20, 25))
 
@@ -100,28 +101,39 @@ def test_no_two_runs_have_one_title(figure):
 
 def test_the_ablation_has_the_papers_grids_around_the_preset():
     for panel in ablation.FIGURE.panels:
-        name, _, rest = panel.name.partition(", ")
+        name, _, _ = panel.name.partition(", ")
         values = [curve.spec.fields[name] for curve in panel.curves]
         assert values == sorted(set(values))
-        assert rest == "others best" or set(PAPER_GRIDS[name]) <= set(values)
-    assert len(_shared_by(PAPER_GRIDS)) == 1
-    assert full_config(ablation.FIGURE.panels[0].curves[0].spec) == full_config(RunSpec(ablation.TASK, preset="paper"))
+        assert set(PAPER_GRIDS[name]) <= set(values)
+        assert ablation.CENTRE[name] in values
+    (centre,) = _shared_by(PAPER_GRIDS)
+    (spec,) = {run.spec for _, run in runs_of(ablation.FIGURE, 1) if run.id == centre}
+    raw = {"lam": 0.1, "lam_counts": "raw"}  # the paper's grid is of raw rewards
+    assert full_config(spec) == full_config(RunSpec(ablation.TASK, preset="paper-exact")) | raw
 
 
-def test_around_the_ablations_best_values_there_is_less_and_more():
-    for name, values in ablation.AROUND_BEST.items():
-        assert values[0] < ablation.BEST[name] < values[-1]
-        assert set(values) <= set(ablation.GRIDS[name])
-    names = {f"{name}, others best" for name in ablation.BEST}
-    (centre,) = _shared_by(names)
-    assert centre == Run(replace(ablation.FIGURE.panels[0].curves[0].spec, fields=ablation.BEST), 0).id
+def test_the_ablation_has_both_ends_of_eta_and_a_task_where_most_of_a_target_is_the_bootstrap():
+    for panel in ablation.FIGURE.panels:
+        etas = {curve.spec.fields["eta"] for curve in panel.curves}
+        assert panel.name.partition(", ")[0] != "eta" or {0.0, 1.0} <= etas
+    short = ablation.FIGURE.panels[-1].curves[0].spec
+    assert short.noise > 0
+    assert short.fields["k"] < ablation.CENTRE["k"]
 
 
 def _shared_by(names):
-    """The runs of seed 0 that each of these panels of the ablation shows."""
+    """The runs of the first seed that each of these panels of the ablation shows."""
     ids = [{run["id"] for run in panel["runs"]} for panel in shown(ablation.FIGURE, 1) if panel["name"] in names]
     assert len(ids) == 3
     return set.intersection(*ids)
+
+
+def test_the_replay_sizes_are_the_only_difference_in_a_panel():
+    for panel in replay_size.FIGURE.panels:
+        configs = [full_config(curve.spec) for curve in panel.curves]
+        sizes = [config.pop("replay_capacity") for config in configs]
+        assert sizes == sorted(set(sizes)) == list(replay_size.SIZES.values())
+        assert all(config == configs[0] for config in configs)
 
 
 def test_on_policy_iterations_are_of_52_trajectories():
@@ -139,31 +151,57 @@ def test_on_policy_all_have_one_policy_and_one_cap_on_its_step():
         assert configs[0]["pi_batch_size"] == configs[0]["replay_capacity"]  # the others look at a whole round
 
 
-def test_off_policy_all_have_one_gamma_where_the_task_asks_for_one():
+def test_off_policy_all_have_one_policy_and_one_gamma():
     for panel in off_policy.FIGURE.panels:
+        configs = [full_config(curve.spec) for curve in panel.curves]
+        assert {config["policy"] for config in configs} == {"rbf"}
+        assert {config["gamma"] for config in configs} == {0.995}
+        assert len({config["features"] for config in configs}) == 1
+
+
+def test_pcl_is_plain():
+    for panel in off_policy.FIGURE.panels:
+        (config,) = [full_config(curve.spec) for curve in panel.curves if curve.label == "PCL"]
+        assert (config["eta"], config["kappa"], config["pi_credit"], config["prior"]) == (0.0, 1.0, "all", "uniform")
+
+
+def test_today_all_have_one_gamma_where_the_task_asks_for_one():
+    for panel in today.FIGURE.panels:
         gammas = {full_config(curve.spec)["gamma"] for curve in panel.curves}
-        assert panel.env not in off_policy.GAMMAS or gammas == {off_policy.GAMMAS[panel.env]}
+        assert panel.env not in scores.GAMMAS or gammas == {scores.GAMMAS[panel.env]}
 
 
 def test_a_figure_is_a_page_of_data():
-    for name in ("ablation", "off_policy", "on_policy"):
+    for name in ("ablation", "off_policy", "on_policy", "replay_size", "today"):
         assert len((Path(figures.__path__[0]) / f"{name}.py").read_text().splitlines()) <= 60
 
 
-@pytest.mark.parametrize("figure", PAPERS, ids=lambda figure: figure.name)
-def test_the_committed_runs_are_those_that_the_figure_asks_for(figure):
-    place = ROOT / "results" / figure.name.replace("-", "_")
+def test_the_committed_runs_are_those_that_the_figure_asks_for():
+    figure = on_policy.FIGURE
+    place = ROOT / "results" / "on_policy"
     committed = json.loads((place / "figure.json").read_text())["panels"]
     holding = arranged(figure, 5, done=done_in(place))
     assert committed == shown(figure, 5, holding)
-    tasks = [Job(title, run, place / "runs" / run.id) for title, run in runs_of(figure, 5, holding)]
-    former = [job for job in tasks if (job.run.spec.agent, job.run.spec.preset) == ("sbeed", "default")]
-    check_settings(job for job in tasks if job not in former)
-    for job in former:  # of sbeed 0.1, until the new default's are there: a figure that goes on says so
+    check_settings(Job(title, run, place / "runs" / run.id) for title, run in runs_of(figure, 5, holding))
+
+
+# The committed runs of these figures are a record of version 0.1: their figures have been defined anew since.
+@pytest.mark.parametrize("figure", [ablation.FIGURE, off_policy.FIGURE], ids=lambda figure: figure.name)
+def test_the_record_of_a_former_figure_is_whole(figure):
+    place = ROOT / "results" / figure.name.replace("-", "_")
+    committed = json.loads((place / "figure.json").read_text())["panels"]
+    found = {run.id: run for run in done_in(place)}
+    runs = [run for panel in committed for run in panel["runs"]]
+    assert {run["id"] for run in runs} == set(found)
+    assert all(run["seed"] in found[run["id"]].seeds for run in runs)
+    assert not set(found) & {run.id for _, run in runs_of(figure, 5)}
+    former = [run for run in found.values() if (run.spec.agent, run.spec.preset) == ("sbeed", "default")]
+    assert bool(former) is (figure is off_policy.FIGURE)
+    for run in former:  # a figure that goes on over runs of other settings says so
         with pytest.raises(
             ValueError, match=r"was made with .* which is .* now: remove it, or choose another directory"
         ):
-            check_settings([job])
+            check_settings([Job("former", run, place / "runs" / run.id)])
 
 
 def test_a_run_cannot_be_changed():

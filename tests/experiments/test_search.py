@@ -111,7 +111,10 @@ def test_of_the_papers_grids_only_what_an_agent_can_have_is_asked_for():
     [
         ("lam", "must be a field and its values"),
         ("lan=1..2", "did you mean lam"),
-        ("whiten=true", "whiten: the form of preset default has no such field; that of paper, paper-on-policy has"),
+        (
+            "whiten=true",
+            "whiten: the form of preset default has no such field; that of paper, paper-exact, paper-on-policy has",
+        ),
         ("lam=2..1", "from a number to a larger one"),
         ("lam=-1..1", "lam: must lie in"),
         ("lam=[..1", "lam: expected a number"),

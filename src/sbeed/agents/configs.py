@@ -14,7 +14,7 @@ from sbeed.agents.sbeed.config import SBEEDConfig
 from sbeed.agents.trpo.config import TRPOConfig
 
 FORMS: dict[str, dict[str, type]] = {
-    "sbeed": {"default": QConfig, "paper": SBEEDConfig, "paper-on-policy": SBEEDConfig},
+    "sbeed": {"default": QConfig, "paper": SBEEDConfig, "paper-exact": SBEEDConfig, "paper-on-policy": SBEEDConfig},
     "pcl": {"default": SBEEDConfig},
     "trpo": {"default": TRPOConfig},
     "dual_ac": {"default": DualACConfig},

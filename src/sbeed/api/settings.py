@@ -23,7 +23,7 @@ SBEEDPolicy = Literal["MlpPolicy", "RbfPolicy", "TabularPolicy"]
 class SBEEDSettings(Options, total=False):
     """Keywords of `SBEED`."""
 
-    preset: Literal["default", "gradient", "offline", "paper", "paper-on-policy"]
+    preset: Literal["default", "gradient", "offline", "paper", "paper-exact", "paper-on-policy"]
     gamma: float
     eta: float
     backward: Literal["kappa", "descent"]
@@ -62,6 +62,7 @@ class SBEEDSettings(Options, total=False):
     steps_per_iteration: int
     updates_per_iteration: int
     overlap: bool
+    lam_counts: Literal["scaled", "raw"]
     prior_rate: float
     dual_features: Literal["rbf", "hidden"]
     dual_sees: Literal["first", "all"]
@@ -102,6 +103,7 @@ class PCLSettings(Options, total=False):
     gamma: float
     eta: float
     lam: float
+    lam_counts: Literal["scaled", "raw"]
     prior: Literal["uniform", "lagged"]
     prior_rate: float
     adapt_lam: bool

@@ -24,12 +24,15 @@ MOST_SEEDS = 1000
 class FigureCommand:
     """Make a figure of the paper, of its theory, or of today's defaults. Repeat the command to finish what is left."""
 
-    name: Annotated[Literal["ablation", "off-policy", "on-policy", "q-form", "scores", "theory"], tyro.conf.Positional]
+    name: Annotated[
+        Literal["ablation", "off-policy", "on-policy", "q-form", "replay-size", "scores", "theory", "today"],
+        tyro.conf.Positional,
+    ]
     """Figure to make."""
     scale: Literal["smoke", "full"] = "smoke"
     """smoke checks in minutes that everything runs; full is the paper's size and takes days. theory has one size."""
     seeds: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: 5, smoke: 1)")] = None
-    """Number of runs of each curve. Seeds count from 0, or from 20 for q-form and scores (their search used others)."""
+    """Number of runs of each curve. Seeds count from 20, which no search used, or from 0 for on-policy."""
     only: Annotated[
         tuple[str, ...] | None, tyro.conf.arg(metavar="NAME [NAME ...]", help_behavior_hint="(default: all)")
     ] = None

@@ -24,8 +24,8 @@ class RunSettings:
     agent: str = knob("sbeed", f"the algorithm: {', '.join(FORMS)}")
     preset: str = knob(
         "default",
-        "the settings to start from: default (recommended), gradient, offline and paper-on-policy (sbeed), "
-        "paper (all but sac), npg (trpo)",
+        "the settings to start from: default (recommended), gradient, offline, paper-exact and paper-on-policy "
+        "(sbeed), paper (all but sac), npg (trpo)",
     )
     steps: int = knob(1_000_000, "environment steps of each agent; exactly this many are taken", low=1)
     seed: int = knob(0, "seed of the first agent", low=0)

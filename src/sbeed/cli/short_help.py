@@ -52,7 +52,8 @@ def _value(agent: str, preset: str, name: str) -> str:
 
 def _entry(flag: str, about: str) -> list[str]:
     left = f"  {flag:<24} "
-    return textwrap.wrap(about, WIDTH, initial_indent=left, subsequent_indent=" " * 27)
+    lines = textwrap.wrap(about, WIDTH, initial_indent=left, subsequent_indent=" " * 27)
+    return [line.replace("\u00a0", " ") for line in lines]
 
 
 def _wrapped(words: Iterable[str]) -> list[str]:

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from sbeed.agents.configs import config_of
 from sbeed.agents.knobs import plain_fields
 from sbeed.agents.registry import configured
 from sbeed.envs.task import spec_of
@@ -161,16 +162,18 @@ def _score(path: Path) -> str:
 def check_settings(jobs: Iterable[Job]) -> None:
     """Raise a ValueError that names the first existing run whose presets have changed since it was made.
 
-    A run's id covers only what was asked for. Of the code behind it, the presets change most often.
+    A run's id covers only what was asked for. Of the code behind it, the presets change most often. A run that is older
+    than a setting had that setting's default.
     """
     for job in jobs:
         if not run_dir.is_run(job.path):
             continue
         there = run_dir.read_config(job.path / run_dir.CONFIG)
+        defaults = plain_fields(config_of(job.run.spec.agent, job.run.spec.preset)())
         for name, value in full_config(job.run.spec).items():
-            if there.get(name) != value:
+            if (before := there.get(name, defaults[name])) != value:
                 raise ValueError(
-                    f"'{job.path}' was made with {name} {there.get(name)!r}, which is {value!r} now: "
+                    f"'{job.path}' was made with {name} {before!r}, which is {value!r} now: "
                     "remove it, or choose another directory"
                 )
 

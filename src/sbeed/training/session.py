@@ -7,6 +7,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from jax.errors import JaxRuntimeError
+
+from sbeed.collect.workers import DeadWorker
 from sbeed.envs.base import EnvironmentFault
 from sbeed.envs.maker import EnvMaker
 from sbeed.envs.task import Task, check_imports_nothing, read_task

@@ -112,7 +112,7 @@ def update_pi(
 
 def look(config: SBEEDConfig, spec: EnvSpec, state: Learner, batch: Transition) -> Seen:
     """Evaluate the networks once per state of the batch. Networks end here."""
-    lam = jnp.exp(state.log_lam)
+    lam = _lam(config, state)
     largest_reward = jnp.maximum(state.largest_reward, jnp.max(jnp.abs(batch.reward)))
 
     def values(V: MLP) -> tuple[Array, Array]:
@@ -195,6 +195,12 @@ def step_V(config: SBEEDConfig, state: Learner, batch: Transition, seen: Seen) -
 
 
 # ------------------------------------------------------------------------------------------------- network outputs
+
+
+def _lam(config: SBEEDConfig, state: Learner) -> Array:
+    """lam on the scale of the rewards that the learner sees."""
+    lam = jnp.exp(state.log_lam)
+    return lam / state.scales.returns.scale if config.lam_counts == "raw" and config.normalize_rewards else lam
 
 
 def value(V: MLP, obs: Array) -> Array:

@@ -36,6 +36,12 @@ class SBEEDConfig:
         open=True,
         paper="grid .001-.1",
     )
+    lam_counts: Literal["scaled", "raw"] = knob(
+        "scaled",
+        "rewards that lam is weighed against where rewards are normalised: those that the learner sees (scaled), or "
+        "those of the environment (raw), so that one lam means the same as without normalisation",
+        paper="raw",
+    )
     prior: Literal["uniform", "lagged"] = knob(
         "uniform",
         "what the entropy of pi is measured against: uniform actions, or a slow copy of pi (lagged), which "
@@ -235,6 +241,7 @@ class SBEEDConfig:
             (discrete, ("initial_std",), "a box of actions"),
             (self.policy == "mlp" and self.squash, ("initial_std",), "a policy that is not squashed (`squash`)"),
             (self.pi_prox == "euclidean", ("kl_radius", "fisher_ridge"), "steps of pi in KL (`pi_prox`)"),
+            (not self.normalize_rewards, ("lam_counts",), "normalised rewards (`normalize_rewards`)"),
             (not self.normalize_observations, ("scale_rounds",), "normalised observations (`normalize_observations`)"),
             (
                 self.pi_updates_per_iteration is None,
