@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -54,10 +53,15 @@ def refused(said: Said, code: int, *words: str) -> None:
         require(word in said.err, f"no {word!r} in: {said.err}")
 
 
-def process(*words: str, before: Callable[[], None] | None = None, seconds: float = 120) -> Said:
+# Memory that the process after these words may have. The shell sets it: nothing may run between a fork of jax's threads
+# and the new program.
+LIMITED = ("sh", "-c", 'ulimit -v 7812500 && exec "$@"', "sh")
+
+
+def process(*words: str, limited: bool = False, seconds: float = 120) -> Said:
     """A process of its own, for what must not happen to this one."""
-    command = [sys.executable, "-m", "sbeed", *words]
-    done = subprocess.run(command, preexec_fn=before, capture_output=True, text=True, timeout=seconds, check=False)
+    command = [*(LIMITED if limited else ()), sys.executable, "-m", "sbeed", *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
     return Said(done.returncode, done.stdout, done.stderr)
 
 
@@ -65,9 +69,8 @@ def process(*words: str, before: Callable[[], None] | None = None, seconds: floa
 
 
 def _asks_for_too_much(place: Path, *words: str) -> None:
-    limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (8_000_000_000, resource.RLIM_INFINITY))
     out = place / "run"
-    said = process(*PENDULUM, *words, "--out", str(out), before=limit)
+    said = process(*PENDULUM, *words, "--out", str(out), limited=True)
     refused(said, 2, "memory: the run takes at least", "are free")
     require(not out.exists(), "it left a directory")
 
@@ -85,11 +88,8 @@ def _(place: Path) -> None:
 @case("memory, of the observations")
 def _(place: Path) -> None:
     (place / "wide.py").write_text(_WIDE)
-    limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (8_000_000_000, resource.RLIM_INFINITY))
-    words = [sys.executable, "-c", "from sbeed.cli import main; main()", "train", "--env", "wide:Wide-v0"]
-    done = subprocess.run(
-        [*words, "--out", "run"], cwd=place, preexec_fn=limit, capture_output=True, text=True, timeout=120, check=False
-    )
+    words = [*LIMITED, sys.executable, "-c", "from sbeed.cli import main; main()", "train", "--env", "wide:Wide-v0"]
+    done = subprocess.run([*words, "--out", "run"], cwd=place, capture_output=True, text=True, timeout=120, check=False)
     refused(Said(done.returncode, done.stdout, done.stderr), 2, "memory: the run takes at least 8")
 
 
@@ -312,7 +312,10 @@ with interrupt.interruptible(""):
 def _interrupted(place: Path, words: Sequence[str], first: str, times: int) -> float:
     """Seconds from the last signal to the end; before the first one the process has said that."""
     pipes: dict[str, Any] = {"stderr": subprocess.PIPE, "stdout": subprocess.DEVNULL, "text": True}
-    with subprocess.Popen([sys.executable, "-c", *words], cwd=place, **pipes) as running:
+    # What a shell starts in the background does not hear Ctrl-C, nor what that starts.
+    hearing = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    program, *rest = words
+    with subprocess.Popen([sys.executable, "-c", hearing + program, *rest], cwd=place, **pipes) as running:
         try:
             assert running.stderr
             line = running.stderr.readline()

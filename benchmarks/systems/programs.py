@@ -23,8 +23,9 @@ Program = Callable[[SBEEDConfig, Learner, Replay, Key], tuple[Learner, dict[str,
 
 
 def paper(**changes: Any) -> SBEEDConfig:
-    """The paper's preset; observations arrive normalised, so that an update is an update and nothing else."""
-    changes = {"normalize_observations": False, "normalize_rewards": False, **changes}
+    """The paper's preset with one step of the dual; observations arrive normalised: an update is nothing else."""
+    one = {"normalize_observations": False, "normalize_rewards": False, "dual_steps": 1}
+    changes = {**one, **changes}
     config = with_fields(SBEED.preset("paper", SPEC), changes)
     SBEED.check(config, SPEC)
     return jax.tree.map(np.float32, config)  # traced, as the trainer has them

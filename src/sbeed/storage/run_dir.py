@@ -249,7 +249,7 @@ def parse_rows(lines: Iterable[str], path: Path) -> list[Row]:
         rows = [json.loads(line) for line in lines if line.endswith("\n")]
     except (ValueError, RecursionError) as error:
         raise ValueError(f"'{path}' holds something that is no row ({error})") from None
-    if not all(isinstance(row, dict) and not any(isinstance(x, list | dict) for x in row.values()) for row in rows):
+    if not all(isinstance(row, dict) for row in rows):
         raise ValueError(f"'{path}' holds something that is no row")
     return rows
 
