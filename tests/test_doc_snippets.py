@@ -63,7 +63,8 @@ FOUND = {(page.name, i): text for page in PAGES for i, text in enumerate(_snippe
 
 
 def test_every_snippet_is_run():
-    assert set(FOUND) == set(SETUPS)
+    elsewhere = {(page, i) for page, i in FOUND if page == "architecture.md"}  # tests/test_architecture.py runs them
+    assert set(FOUND) - elsewhere == set(SETUPS)
 
 
 @pytest.mark.parametrize("where", SETUPS, ids=lambda where: f"{where[0]}-{where[1]}")

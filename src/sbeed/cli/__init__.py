@@ -62,7 +62,13 @@ def main(args: Sequence[str] | None = None) -> None:
         say(f"sbeed {__version__}")
         return
     try:
-        code = _run(_parse(args))
+        command = _parse(args)
+        try:
+            code = command()
+        except SystemExit as stop:  # of an environment, a policy or a library: it does not decide how the command ends
+            if isinstance(stop, Terminated):
+                raise
+            raise UserError(f"something that was run called sys.exit({stop.code!r})", ENVIRONMENT_FAULT) from stop
         sys.stdout.flush()  # so that a closed pipe shows here, not after main
         sys.exit(code)
     except UserError as error:
@@ -84,16 +90,6 @@ def main(args: Sequence[str] | None = None) -> None:
     except Exception as error:  # that nobody foresaw
         complain(f"an error of sbeed's own, {type(error).__name__}: {one_line(error):.500}; {_kept(error)}")
         sys.exit(OUR_FAULT)
-
-
-def _run(command: Callable[[], int]) -> int:
-    """The command's exit code. An environment, a policy or a library that calls sys.exit does not decide about it."""
-    try:
-        return command()
-    except Terminated:
-        raise
-    except SystemExit as stop:
-        raise UserError(f"something that was run called sys.exit({stop.code!r})", ENVIRONMENT_FAULT) from stop
 
 
 def _kept(error: Exception) -> str:

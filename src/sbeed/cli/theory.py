@@ -60,7 +60,7 @@ class Theory:
 
         with counting(len(price.SETTINGS), "settings") as advance:
             lines = list(price.table(self.seed, on_row=advance))
-        print("\n".join(lines))
+        say("\n".join(lines))
         return 0
 
 
