@@ -12,7 +12,15 @@ def default(spec: EnvSpec) -> QConfig:
     if spec.action_kind == "box":
         return QConfig()
     return QConfig(
-        lam=0.1, entropy_target=0.25, hidden=(64, 64), warmup=1_000, average_rate=0.005, normalize_rewards=False
+        kappa=0.0,  # the least share that descends, from nothing on
+        lam=0.1,
+        entropy_target=0.25,
+        hidden=(64, 64),
+        momentum=0.9,
+        warmup=1_000,
+        average_rate=0.005,
+        least_std=0.0,
+        normalize_rewards=False,
     )
 
 
