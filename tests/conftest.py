@@ -1,6 +1,8 @@
+import gc
 import os
 import signal
 import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -38,3 +40,19 @@ def ctrl_c():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+MAPS = Path("/proc/self/maps")
+MANY_MAPS = 20_000
+
+
+@pytest.fixture(autouse=True, scope="module")
+def room_for_programs():
+    """Forget compiled programs before there are too many: each takes several of the 65,530 maps of a process.
+
+    Where there is no map left the next program ends the process with a segmentation fault.
+    """
+    yield
+    if MAPS.exists() and MAPS.read_bytes().count(b"\n") > MANY_MAPS:
+        jax.clear_caches()
+        gc.collect()
